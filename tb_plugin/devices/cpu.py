@@ -1,4 +1,4 @@
-"""Categories, operators and communication of the host."""
+"""Host categories, operators and communication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch's compiler calls its parts and the kernels that it generates."""
+"""Names of torch.compile's regions and generated kernels."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ COMPILED = CompiledNames(
     operators=tuple(_OPERATORS.split()),
     file="kernel_file",
 )
-"""Seen in recordings of PyTorch 2.13 (`samples/compiled_breaks_cpu`) and 2.x (Triton on an MI300X)."""
+"""Checked with PyTorch 2.13 (`samples/compiled_breaks_cpu`) and 2.x (Triton on an MI300X)."""

@@ -1,4 +1,4 @@
-"""MegEngine's profiler: how it is told to record more, and what a MegEngine training does about a finding."""
+"""MegEngine's profiler and the advice for its training runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from tb_plugin.model.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames
 
 COLLECTIVE = re.compile(r"^(?:CollectiveComm|RemoteSend|RemoteRecv)$")
-"""Operators that communicate."""
+"""Communication operators."""
 
 _DOCS = "https://megengine.org.cn/doc/stable/en"
 _PROFILER = ("MegEngine: profiler", f"{_DOCS}/user-guide/tools/profiler.html")
@@ -46,7 +46,7 @@ RECORDING = {
     "view.distributed": Advice("Record a job of several processes: megengine.distributed."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
-"""How to have more, or better, recorded."""
+"""Advice for better recordings."""
 
 TRAINING = {
     "synchronising_calls": Advice(
@@ -78,7 +78,7 @@ TRAINING = {
     "profiler_overhead": Advice("Leave the first step out, in which the profiler starts: choose the steps after it."),
     "data_loading": Advice("Give the DataLoader more workers (num_workers), and do less for each sample."),
 }
-"""What a MegEngine training does about a finding."""
+"""Advice for findings."""
 
 STAGES = StageFrames(
     clear=r"^clear_grad$|: clear_grad$",
@@ -88,7 +88,7 @@ STAGES = StageFrames(
     setup=r"(?:: |\.)__init__$",
     data=r"megengine/data/",
 )
-"""Scopes that MegEngine opens, and frames of its backtraces."""
+"""Training stages by MegEngine's scopes and backtrace frames."""
 
 OPERATORS = OperatorNames(
     product=r"^(?:MatrixMul|BatchedMatrixMul)$",

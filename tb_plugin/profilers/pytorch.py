@@ -1,4 +1,4 @@
-"""PyTorch's profiler: how it is told to record more, and what a PyTorch training does about a finding."""
+"""PyTorch's profiler, its threads and stages."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ RECORDING = {
     "view.growth": Advice("torch.cuda.memory._record_memory_history() before the training records it."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
-"""How to have more, or better, recorded."""
+"""Advice for better recordings."""
 
 OTHER_DEVICES = dict.fromkeys(
     ("small_packets", "redundant_reshapes", "fallback_cores", "conversions", "low_frequency", "memory_bound"), NO_ADVICE
 )
-"""What only traces of NPUs or of MegEngine show."""
+"""Rules that only traces of NPUs or MegEngine can trigger."""
 
 _DATA = r"torch/utils/data/_utils"
 THREADS = (
@@ -91,14 +91,16 @@ THREADS = (
     ThreadRole("TCP store", r"^pt_tcpstore"),
     ThreadRole("Thread pool", r"^pt_thread_pool"),
 )
-"""What PyTorch's threads do, by the names that PyTorch 2.6 and newer give them, and by what older ones are seen to do."""
+"""Roles of PyTorch's threads, by thread name (PyTorch 2.6 and newer) or by event names."""
 
 _OPTIMIZER = (
     r"torch[/\\]optim[/\\][^()]*\(\d+\): "
     r"|[/\\]optim(?:izers?)?\.py\(\d+\): [^<]"
     r"|(?:[/\\]optim(?:izers?)?|deepspeed[/\\](?:ops|runtime))[/\\][^()]*\(\d+\): (?:.*\.)?step$"
 )
-"""PyTorch's optimizers, modules that are called so, and methods ``step`` below such a folder: those of Apex and others."""
+"""Frames of optimizer steps: PyTorch's optimizers, modules named ``optim``, and ``step`` methods in such folders,
+as in Apex.
+"""
 STAGES = StageFrames(
     clear=r"(?:: |\.)zero_grad$",
     step=_OPTIMIZER,
@@ -115,7 +117,7 @@ STAGES = StageFrames(
     r"|(?:tensor_parallel[/\\]random|activation_checkpointing[/\\]checkpointing)\.py\(\d+\): "
     r"(?:CheckpointFunction\.)?backward$",
 )
-"""What frames say about the stage of a training."""
+"""Training stages by Python frames."""
 
 _TRITON = (
     r"triton[/\\](?:compiler[/\\]compiler|runtime[/\\](?:autotuner|jit))\.py\(\d+\): (?:compile|_bench|_do_compile)$"
@@ -181,7 +183,7 @@ PYTORCH_PACKETS = replace(
     lacks="allocator events, the direction of copies (findings about copies between host and device stay silent), static "
     "shared memory, or what the JSON says of the machine, the job and the profiler's options",
 )
-"""The same profiler where it wrote packets (Cuspy)."""
+"""PyTorch's profiler with trace packets as output format (Cuspy)."""
 
 _LEGACY = Advice(
     "Its device rows are those of the legacy autograd profiler: the timeline draws them, no page sums them. Record with "
@@ -195,4 +197,4 @@ PYTORCH_LEGACY = replace(
         **dict.fromkeys(("device_events_missing", "view.kernels", "view.launches", "view.idle"), _LEGACY),
     },
 )
-"""torch.autograd.profiler(use_cuda=True, use_kineto=False), which wrote the device time of operators."""
+"""torch.autograd.profiler(use_cuda=True, use_kineto=False), which records the device time of operators."""

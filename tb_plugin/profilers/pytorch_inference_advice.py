@@ -1,4 +1,4 @@
-"""What to do about findings where a model is only run by PyTorch, as far as it differs from a training."""
+"""Advice for PyTorch inference."""
 
 from __future__ import annotations
 
@@ -68,4 +68,4 @@ INFERENCE = {
     ),
     "matrix_units.fp16.inference": Advice("Load the weights in float16 (model.half()), or use torch.autocast."),
 }
-"""What differs where a model is only run: no gradients, no optimizer, and requests in place of batches."""
+"""Advice that differs from training: no gradients, no optimizer, and requests instead of batches."""

@@ -1,6 +1,7 @@
-"""How PyTorch's trainings on many devices name what they do.
+"""Names in traces of distributed PyTorch training.
 
-All by the sources that each line names (FSDP, pipelining and c10d: those of PyTorch 2.13); no real file with any is at hand.
+They come from the sources named at each line (FSDP, pipelining and c10d: PyTorch 2.13). No real trace was available
+to check them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Advice for findings on PyTorch training.
-
-It is one file because it is one table of advice keys.
-"""
+"""Advice for PyTorch training, by advice key."""
 
 from __future__ import annotations
 
@@ -500,4 +497,4 @@ TRAINING = {
         "Call profiler.step() once per iteration to separate the warm-up from the rest."
     ),
 }
-"""What to do about findings on the training."""
+"""Advice for findings about training."""

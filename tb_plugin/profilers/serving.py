@@ -1,8 +1,8 @@
-r"""How servers of language models (and makers of pictures) mark their iterations in a trace, as data.
+"""Step annotations of model servers.
 
-The forms were learnt from the sources beside them. ``checked`` names the real file in which a form was seen; a form
-without one is unchecked: no real file was at hand. Of frameworks that mark nothing there is no line: Text Generation
-Inference and xDiT write no such annotation that we know of (``TORCH_TRACE_STEPS`` takes a pattern of your own).
+``source`` names the source code of a form, ``checked`` the real trace that confirmed it. Without ``checked``, no
+real trace was available. Text Generation Inference and xDiT are not listed, because they write no annotations. For
+them, ``TORCH_TRACE_STEPS`` takes a custom pattern.
 """
 
 from __future__ import annotations
@@ -91,18 +91,17 @@ SERVING: tuple[StepPattern, ...] = (
         source="https://github.com/vllm-project/vllm, vllm/v1/worker/gpu_model_runner.py",
     ),
 )
-"""Of several that know a name the earlier counts first, and the others add what it leaves open."""
+"""If several patterns match a name, the first one wins, and later ones add missing fields."""
 
 MARKS: tuple[tuple[str, str], ...] = (
     ("vLLM", r"^execute_(?:\d+_)?(?:context|new|model)_"),
     ("SGLang", r"^step\["),
     ("TensorRT-LLM", r"^\[Executor\] _forward_step\b"),
 )
-"""How the marks of a server begin, whatever form the rest has: a mark that no pattern reads is named in a notice."""
+"""Prefixes of server annotations. A notice lists annotations that have a prefix but match no pattern."""
 
 ITERATING = (
     r"(?:^|[/\\])(?:vllm|sglang|tensorrt_llm|text_generation_server|lmdeploy|xfuser|diffusers[/\\]pipelines)[/\\]"
     r"[^\s(]*\.py\(\d+\): |^(?:vllm|sgl_kernel|trtllm)::"
 )
-"""Frames of servers and of pipelines of pictures, and operators of servers, by the names of their packages in their
-repositories. Unchecked: no real file of one that marks nothing was at hand."""
+"""Frames and operators of model servers and diffusion pipelines, by package name. Not checked with a real trace."""

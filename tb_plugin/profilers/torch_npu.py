@@ -1,4 +1,4 @@
-"""torch_npu's profiler: PyTorch's words, with the names that things have where the device is an Ascend NPU."""
+"""torch_npu's profiler for Ascend NPUs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ RENAMED = {
     "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
     "CUDA graphs": "captured graphs",
 }
-"""torch_npu mirrors torch.cuda: the same call, under its own name."""
+"""CUDA names and the NPU names that replace them in advice; torch_npu mirrors torch.cuda."""
 _WITHOUT = dict.fromkeys(("tf32_off", "matrix_units.tf32"), NO_ADVICE)
-"""What only devices of others have."""
+"""Advice that does not apply to NPUs."""
 _OTHERS = re.compile(r"(?i)cuda|nvidia|cudnn")
-"""Documents that are about devices of others."""
+"""Documents about other vendors' devices."""
 _COMPILED = "torch.compile(backend=torchair.get_npu_backend())"
 _OWN = {
     "device_events_missing": Advice(
@@ -115,7 +115,7 @@ _OWN = {
 
 
 def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
-    """What PyTorch's profiler advises, in torch_npu's names and without documents about CUDA."""
+    """PyTorch's advice with NPU names, without documents about CUDA."""
     made = {}
     for key, one in advice.items():
         todo = one.todo

@@ -1,4 +1,4 @@
-"""A device that waits for launches: what two rules look at, one for the launches' sake and one for that of the batch."""
+"""Devices that wait for launches, for two rules."""
 
 from __future__ import annotations
 
@@ -45,42 +45,42 @@ METRICS = OF_RULES.adding(
 )
 
 STARVED = 0.01
-"""Share of the step: of less too little would be saved to be told. A training whose device is fed has none."""
+"""Smallest launch idle time, as a share of the step."""
 LONG_NS = 1_000_000
-"""Who waits longer than that does not wait for a launch: an operator loads code, or computes on the host."""
+"""Longest idle period attributed to launches. In longer ones, operators load code or compute on the host."""
 AMONG = 1 / 3
-"""Share of all idle time but that of the device itself: of less, other causes are to be mended first."""
+"""Smallest share of launch idle in all idle time except that caused by the device. Below it, fix other causes first."""
 FEW = 20
-"""With fewer launches in a step there is no rhythm of launches that a device could wait for."""
+"""Minimum launches per step."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
 _ON_DEVICE = (Cause.KERNEL_LATENCY, Cause.DEPENDENCY)
 _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
-"""What the host may be in that other rules speak about."""
+"""Host activities that other rules cover."""
 
 
 @dataclass(frozen=True, eq=False)
 class Starving:
-    """A device that waits for launches, and the launches of the steps."""
+    """Launches of the steps if a device waits for them."""
 
     call: Int64
-    """The launches, each once."""
+    """Rows of the launches, without duplicates."""
     step: Int64
-    """The step of each."""
+    """Step index of each launch."""
     operators: Mapping[int, Ranges]
-    """When each thread that launches is in operators or calls of the runtime."""
+    """Intervals in operators or runtime calls, by launching thread."""
     others: Ranges
-    """When such a thread is in what other rules speak about."""
+    """Intervals of launching threads that other rules cover."""
     figures: tuple[Figure, ...]
 
 
 def launches_of(s: Scene) -> Int64:
-    """Returns the launches of the steps' device work, each once."""
+    """Returns the rows of the calls that launch the steps' device work, without duplicates."""
     launches = launch_phases(s.trace)
     return np.unique(launches.call[s.rows[launches.row] & (launches.call != MISSING)])
 
 
 def waiting(s: Scene) -> Float64:
-    """Returns for how long a device waits for launches in each step, a mean over the devices; 0 without devices."""
+    """Returns device idle time per step caused by launches, averaged over devices; 0 without devices."""
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
     found = [np.zeros(len(s.steps.label), np.int64)]
@@ -96,7 +96,7 @@ def waiting(s: Scene) -> Float64:
 
 
 def starving(s: Scene) -> Starving | None:
-    """Returns what is seen where devices wait for launches of kernels that take less time than their launches."""
+    """Returns the launches if devices wait for them and the median kernel is shorter than a launch, else None."""
     by_step = waiting(s)
     launching = float(by_step.mean()) if len(by_step) else 0.0
     # What is slow in a step or two is no matter of launches.

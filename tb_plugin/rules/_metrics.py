@@ -1,4 +1,4 @@
-"""Numbers of findings: what mending something would save, and what rules measure."""
+"""Metrics of findings."""
 
 from __future__ import annotations
 

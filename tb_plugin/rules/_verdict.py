@@ -1,4 +1,4 @@
-"""What limits a program: decided once, for its first sentence and its first finding."""
+"""The limit of a program."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tb_plugin.rules._base import Scene
 from tb_plugin.rules._limits import Limit
 
 MIN_SHARE = 0.2
-"""Share of the steps from which on a part without kernels limits a program; below it kernels do."""
+"""Share of the steps from which a part other than kernels limits a program."""
 MIN_UNRECORDED = 0.5
-"""Share of the recorded kernel launches without a recorded kernel from which on idle time is unknown."""
+"""Share of kernel launches without a recorded kernel from which idle time is unknown."""
 MIN_UNKNOWN = 0.5
-"""Share of the kernel time from which on kernels of unknown kinds are most of the program."""
+"""Share of the kernel time from which kernels of unknown classes limit a program."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -43,34 +43,34 @@ _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
 _PROGRAM = (
     EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.UNKNOWN,
 )  # fmt: skip
-"""Kinds of events that tell what a program does on the host."""
+"""Event kinds that show host activity."""
 _ONCE: Mapping[Limit, Cause] = MappingProxyType(
     {Limit.INITIALISATION: Cause.INITIALISATION, Limit.CAPTURE: Cause.CAPTURE}
 )
-"""What is part of the CPU's time and no overhead: it is done once, before the steady state."""
+"""Host work that is done once before the steady state, so it is not overhead."""
 _NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What limits a program; nanoseconds over all steps together."""
+    """The limit of a program; times in nanoseconds over all steps."""
 
     limit: Limit
     category: str
-    """The largest category of step shares that the limit consists of."""
+    """Largest step breakdown category in the limit."""
     part_ns: int
     total_ns: int
     mix: Mapping[KernelClass, int]
     """Kernel time by class, without communication."""
     earlier: Ranges
-    """When devices run unrecorded work in these steps, whatever other devices run."""
+    """When a device runs unrecorded work in the steps."""
     recorded: float = 1.0
-    """Share of the operators, or of the launched kernels, that is recorded; 1 where the limit is another one."""
+    """Share of operators or launched kernels that was recorded; 1 for other limits."""
 
 
 @remembered
 def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | None:
-    """Returns what limits the program in steps with these labels (None: all); None where they have no time."""
+    """Returns the limit of the program in steps with these labels (None: all), None if they have no duration."""
     s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
     if len(chosen_failures(trace, chosen).row):
@@ -123,9 +123,9 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
 
 
 def _done_once(s: Scene) -> dict[Limit, int]:
-    """How long the threads that steps wait for do what is done once, and no device works nor the profiler.
+    """Time of one-time host work while devices and the profiler are idle.
 
-    Causes may overlap: such time counts for the first of them.
+    Overlapping causes are attributed to the first one.
     """
     of = shares(s.trace)
     others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
@@ -139,14 +139,14 @@ def _done_once(s: Scene) -> dict[Limit, int]:
 
 
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns when a device runs unrecorded work in these steps, whatever others run, and the profiler holds nothing up."""
+    """Returns when a device runs unrecorded work in these steps, without waits for the profiler."""
     ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
     within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, profiler_waits(trace))
 
 
 def _parts(s: Scene) -> dict[str, int]:
-    """The categories of the steps without waits for the profiler."""
+    """Time by category, without waits for the profiler."""
     held = intersect(profiler_waits(s.trace), union(s.steps.start_ns, s.steps.end_ns))
     less = {category: measure(intersect(held, each)) for category, each in shares(s.trace).items()} | {"other": 0}
     return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}
@@ -160,7 +160,7 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Share of the recorded kernel launches without a recorded kernel; 0 without launches. What is captured never runs."""
+    """Share of kernel launches without a recorded kernel; 0 without launches. Captured launches are excluded."""
     calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
     launches = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch

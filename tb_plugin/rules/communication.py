@@ -29,7 +29,7 @@ from tb_plugin.rules.small_collectives import small
 Int64 = npt.NDArray[np.int64]
 
 EXPOSED_SHARE = 0.05
-"""Share of the steps: the last gradients of a pass are reduced when nothing of it is left, and that may take half as much."""
+"""Share of the steps. The last gradients of a backward pass cannot overlap; they may take half of it."""
 UNKNOWN = (
     "The device computes nothing while only communication runs. No launches were recorded, so the "
     "saving from overlap is unknown."
@@ -135,27 +135,27 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
-    """Collectives; of those with a role the time in which nothing computes: what needs them waits beside copies as well."""
+    """For collectives with a role, copies do not count as overlap: dependent work waits during copies too."""
     kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
     computed = measure_within(computing(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
     return changed(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
 
 
 def _launches_known(trace: TraceTable) -> bool:
-    """Returns whether any launch of a kernel is recorded, or there is none to launch: what steps wait for is known then."""
+    """Whether the launch of any kernel is recorded, or the trace has no kernels."""
     kernels = trace.kind == EventKind.KERNEL
     return not kernels.any() or bool((trace.launch[kernels] != MISSING).any())
 
 
 def _exposed_in_steps(s: Scene, rows: Int64) -> int:
-    """How much of the steps nothing but these collectives takes."""
+    """Exposed time of these collectives in the steps, in nanoseconds."""
     steps = s.steps
     alone = intersect(exposed(s.trace), union(s.trace.start_ns[rows], s.trace.ends(rows)))
     return int(measure_within(alone, steps.start_ns, steps.end_ns).sum())
 
 
 def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
-    """The process group with the most that nothing hides, and how much; None where there are not several."""
+    """The process group with the most exposed time, and that time; None for fewer than two groups."""
     known = found.group != MISSING
     groups = group(found.group[known])
     if len(groups) < 2:
@@ -167,7 +167,7 @@ def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
 
 
 def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
-    """When the host would not wait any more, if so much went from the begin of each."""
+    """Host intervals that disappear if ``less_ns`` is cut from the start of each collective."""
     bare = intersect(exposed(s.trace), s.host)
     return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
 

@@ -1,4 +1,4 @@
-"""Code is compiled or tuned inside of steps."""
+"""Compilation or autotuning within steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that only give numbers another layout or type take much of the time."""
+"""Kernels that only convert layouts or types."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 CONVERSION_SHARE = 0.02
-"""Share of the kernel time of the steps: some conversions any program needs."""
+"""Share of the kernel time in the steps; every program needs some conversions."""
 MEDIUM_SHARE = 0.1
-"""From this share on they are more than what stands at the borders of a model."""
+"""Share above which conversions exceed those at the inputs and outputs of a model."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -42,7 +42,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_operations(trace: TraceTable) -> bool:
-    """Returns whether a trace says what its kernels compute."""
+    """Returns whether a trace records the operation of each kernel."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, trace.recorder.kernels.type)
 

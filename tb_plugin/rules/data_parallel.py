@@ -1,4 +1,4 @@
-"""DataParallel: one process drives several devices."""
+"""DataParallel: one process for several devices."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _exchanges(s: Scene) -> Int64:
-    """Collectives and copies between devices in the steps, the longest first."""
+    """Collectives and copies between devices in the steps, longest first."""
     trace = s.trace
     copies = s.of(EventKind.MEMCPY)
     copies = copies[directions_of(trace, copies) == _PEERS]

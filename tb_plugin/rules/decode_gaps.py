@@ -1,4 +1,4 @@
-"""Devices of a server wait between steps that decode."""
+"""Device idle time between decode steps of a server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ METRICS = OF_RULES.adding(
 )
 
 SHARE = 0.05
-"""Share of the time from decode step to decode step that gaps have to take: a launch and a copy of tokens take some."""
+"""Smallest share of gaps in the time between decode step starts; a launch and a token copy take some."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -87,8 +87,11 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
-    """When the host is between these steps and the ones before (where it is ahead, nothing), and how long it waited in those
-    for a device that worked."""
+    """Host intervals between these steps and the previous ones, and the host's wait for the device in the previous
+    steps.
+
+    Steps without such an interval are omitted: there the host runs ahead.
+    """
     steps = s.trace.steps
     start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]
     at = at[end > start]
@@ -99,7 +102,7 @@ def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
 
 
 def _first_work(numbers: ServedSteps, at: Int64) -> Int64:
-    """The first work of these steps, that after the longest gap first."""
+    """First device work of these steps, longest gap first."""
     order = np.lexsort((numbers.row, numbers.step))
     first = order[np.searchsorted(numbers.step[order], at)]
     return numbers.row[first][np.argsort(-numbers.gap_ns[at], kind="stable")]

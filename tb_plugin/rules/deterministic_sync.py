@@ -1,4 +1,4 @@
-"""A backward operator waits for the device, likely because results have to be reproducible."""
+"""Backward operators that wait for the device, likely in deterministic mode."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
-    """What waits how long, and the worst of several."""
+    """The sentence about the waits, with the longest one if there are several."""
     known = {each.metric.key for each in said}
     named = "".join(part for key, part in _PARTS.items() if key in known)
     often = s.often(waits, "backward_sync_calls")
@@ -93,7 +93,7 @@ def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
 
 
 def _most(trace: TraceTable, calls: Int64) -> tuple[list[Figure], int]:
-    """What is known of the backward operator that waits longest, and how many different ones wait."""
+    """Figures of the backward operator with the longest wait, and the number of distinct operators."""
     every, paths, lines = backward_operators(trace), module_paths(trace), code_lines(trace)
     at = every.of[trace.operator[calls]]
     forward = every.forward[at]

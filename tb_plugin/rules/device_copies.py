@@ -1,4 +1,4 @@
-"""Copies within a device that take a real share of the steps."""
+"""Copies within a device."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MIN_SHARE = 0.02
-"""Share of the steps: most programs copy a little within the device."""
+"""Share of the steps; most programs copy a little within the device."""
 NAMED = 3
-"""Operators in the sentence: those with most of the time."""
+"""Maximum number of operators in the sentence."""
 METRICS = OF_RULES.adding(
     define(
         STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, mean over devices.")}
@@ -50,7 +50,7 @@ METRICS = OF_RULES.adding(
 
 
 def copies_within(trace: TraceTable) -> Bool:
-    """Returns which rows are the driver's copies from a device to itself."""
+    """Returns a row mask of the driver's copies within one device."""
     found = np.zeros(len(trace), np.bool_)
     copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
     within = [each.key for each in DIRECTIONS].index("dtod")
@@ -99,7 +99,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _operators(trace: TraceTable, copies: Int64) -> str:
-    """Calling operators with most of the time: ``aten::cat (60 %) and aten::clone (40 %)``; "" where none is known."""
+    """The calling operators with the most time: ``aten::cat (60 %) and aten::clone (40 %)``; "" if unknown."""
     names, time = operator_names(trace, copies), trace.dur_ns[copies]
     launched = trace.operator[copies] != MISSING
     names[launched] = trace.name[_calling(trace, trace.operator[copies[launched]].astype(np.int64))]
@@ -113,7 +113,7 @@ def _operators(trace: TraceTable, copies: Int64) -> str:
 
 
 def _calling(trace: TraceTable, operators: Int64) -> Int64:
-    """The operator that calls for each copy, some levels above its launch: copy_, clone, contiguous, reshape."""
+    """The operator responsible for each copy, up to ``LEVELS`` above its launch: copy_, clone, contiguous, reshape."""
     for _ in range(LEVELS):
         outer = trace.operator[operators]
         operators = np.where(outer == MISSING, operators, outer).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The backend of communication is not the one that is made for the devices."""
+"""A communication backend that is slow on these devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    """Fires only where another backend was seen at work (the old plugin also fired when no collective was seen)."""
+    """Unlike in the old plugin, another backend must occur in the trace."""
     capable = [device for device in s.trace.devices if device.collective_backend]
     if s.trace.strings.find(DISTRIBUTED_DATA_PARALLEL) == MISSING or not capable:
         return None
@@ -46,14 +46,14 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _backends_at_work(trace: TraceTable) -> set[str]:
-    """Backends of process groups that are seen in names of collectives on the host."""
+    """Process group backends in the names of host collectives."""
     names = np.unique(trace.name[trace.is_collective & (trace.kind != EventKind.KERNEL)]).tolist()
     found = [BACKEND.match(trace.strings[name]) for name in names]
     return {match.group(1).lower() for match in found if match}
 
 
 def _recorded_backends(trace: TraceTable) -> list[str]:
-    """Backends that the file states: one, or several by device as in ``cpu:gloo,cuda:nccl``."""
+    """Backends in ``distributedInfo``: one, or one per device type as in ``cpu:gloo,cuda:nccl``."""
     info = trace.metadata.get("distributedInfo")
     stated = str(info.get("backend", "")) if isinstance(info, dict) else ""
     return re.split(r"[:,]", stated.lower())

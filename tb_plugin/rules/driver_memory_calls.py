@@ -1,4 +1,4 @@
-"""The driver is called for memory inside of steps."""
+"""Driver memory calls within steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    """What the memory view says as well; it is there to see if the allocator's events were recorded."""
+    """Same as the finding of the memory view, which needs allocator events."""
     there = len(s.trace.memory.time_ns) > 0
     link = Link("memory", {}, "Show memory") if there else Link("timeline", {}, "Show in timeline")
     notice = driver_notice(s.driver, s.trace.recorder, link)

@@ -1,4 +1,4 @@
-"""Some ranks get many more tokens than others."""
+"""Uneven distribution of tokens over ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 UNEVEN = 1.25
-"""Most tokens over the mean: with some hundreds a rank chance alone makes less of it."""
+"""Largest token count divided by the mean; with some hundred tokens per rank, chance gives less."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -81,7 +81,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _shorter(trace: TraceTable, sent: Dispatched, waits: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The exchanges that bring results back, and by how much each is shorter at best."""
+    """Rows of the exchanges that return results, and the most time saved in each."""
     roles = roles_of(trace)
     back = roles.row[roles.among(Role.COMBINE)]
     back = back[np.argsort(trace.start_ns[back], kind="stable")]

@@ -1,4 +1,4 @@
-"""Copies run alone on the stream that computes, though the host does not wait for them: they could overlap."""
+"""Copies on the compute stream that overlap with nothing."""
 
 from __future__ import annotations
 

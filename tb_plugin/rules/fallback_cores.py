@@ -1,4 +1,4 @@
-"""Kernels that the device's own cores have no code for run on slower ones."""
+"""Kernels on slower fallback cores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_cores(trace: TraceTable) -> bool:
-    """Returns whether a trace says on which cores kernels ran."""
+    """Returns whether a trace records the core type of kernels."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, trace.recorder.kernels.core)
 

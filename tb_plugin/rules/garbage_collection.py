@@ -1,4 +1,4 @@
-"""Python collects garbage inside of steps."""
+"""Python garbage collection within steps."""
 
 from __future__ import annotations
 

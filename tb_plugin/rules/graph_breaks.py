@@ -1,4 +1,4 @@
-"""Compiled code breaks off, and goes on in compiled code of its own."""
+"""Graph breaks in compiled code."""
 
 from __future__ import annotations
 

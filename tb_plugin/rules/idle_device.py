@@ -1,4 +1,4 @@
-"""A device idles, and no finding explains most of it."""
+"""Unexplained idle time of a device."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.low_utilization import unlaunched
 
 BUSY = 0.9
-"""From here on a device that no rule complains of is well used."""
+"""Utilization above which a device without findings is well used."""
 
 
 def _look(s: Scene) -> Detection | None:
-    """A word where the findings do not explain why a device idles: silence would read as praise."""
+    """Without this finding, an idle device with few findings would look well used."""
     known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
     if not known:
         return None

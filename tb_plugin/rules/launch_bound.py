@@ -1,4 +1,4 @@
-"""The host takes longer to launch kernels than the device takes to run them."""
+"""Launches that take longer than their kernels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
-    """When the host is busy with launches that repeat, and with anything from the first launch of a step to its last."""
+    """Lower and upper bound of the launching host time that a graph saves.
+
+    Lower bound: launches that repeat in every step. Upper bound: all host work from the first launch of a step to
+    its last.
+    """
     repeats = _repeats(s, found)
     least, most = [EMPTY], [EMPTY]
     steps = len(s.steps.label)
@@ -67,7 +71,7 @@ def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
 
 
 def _repeats(s: Scene, found: Starving) -> Bool:
-    """Which launches are of work that most recorded steps have equally often, this one among them: a graph may hold them."""
+    """Whether each launch could be part of a graph: most recorded steps run its work equally often."""
     every = s if s.chosen is None else Scene(s.trace)
     trace, steps = s.trace, len(every.steps.label)
     if steps < 2:

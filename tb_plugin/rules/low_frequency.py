@@ -1,4 +1,4 @@
-"""Kernels run while the cores of the device are slower than they are at work."""
+"""Kernels at reduced core frequency."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 LOW_SHARE = 0.01
-"""Share of the kernel time: a single sample may be late."""
+"""Share of the kernel time; a single sample may be late."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -51,7 +51,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_frequency(trace: TraceTable) -> bool:
-    """Returns whether the frequency of a device's cores was recorded."""
+    """Returns whether a trace records the core frequency of a device."""
     facts = facts_of(trace)
     if facts is None or not facts.frequency or not len(trace.counters.time_ns):
         return False

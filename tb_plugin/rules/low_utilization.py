@@ -1,4 +1,4 @@
-"""A device has nothing to do for much of the time, and what the findings would save explains less than half of that."""
+"""Low utilization that other findings do not explain."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tb_plugin.rules._limits import Limit
 
 LOW_UTILIZATION = 0.5
 EXPLAINED = 0.5
-"""Share of the idle time from which on the findings that would save it say all that there is to say."""
+"""Share of the idle time from which other findings explain it."""
 _CASES = {Cause.UNEXPLAINED: "unexplained", Cause.INITIALISATION: "initialisation", Cause.CAPTURE: "capture"}
 
 
 def is_explained(s: Scene, saving_ns: float) -> bool:
-    """Returns whether findings that would save so much of each step explain most of the devices' idle time."""
+    """Returns whether saving ``saving_ns`` per step explains most of the devices' idle time."""
     return saving_ns >= EXPLAINED * sum(float(time.mean()) for time in s.idle.values()) > 0
 
 
@@ -56,7 +56,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def unlaunched(s: Scene, largest: LargestCause) -> str:
-    """Returns what to do where nobody recorded who launched the work that ends most of the idle time, "" elsewhere."""
+    """Returns the advice if most idle time ends with work whose launch is not recorded, else ""."""
     return s.todo(RULE, "unlaunched") if largest.cause == Cause.NOT_RECORDED else ""
 
 

@@ -1,4 +1,4 @@
-"""Products in 16 bit are slow because a dimension is no multiple of what matrix units take at once."""
+"""16-bit matmuls with unaligned dimensions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tb_plugin.rules._shapes import arguments
 Int64 = npt.NDArray[np.int64]
 
 SLOW = 2.0
-"""So many times as long for an operation as usual: tiles that do not fill cost less than that."""
+"""Time per operation relative to aligned products; partly filled tiles cost less."""
 ALIGNMENT_SHARE = 0.01
-"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -84,7 +84,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
-    """Nanoseconds for an operation of aligned products, of the fastest and of most of them; None without any."""
+    """Nanoseconds per operation of aligned products: the fastest and the 75th percentile; None without any."""
     long = aligned.take(dur[aligned.row] >= SHORT_NS)
     if not len(long.row):
         return None
@@ -98,7 +98,7 @@ def _by_rate(time: Int64, odd: Products, usual: tuple[float, float]) -> tuple[Ch
 
 
 def _most(s: Scene, odd: Products) -> tuple[str, str, int]:
-    """The operator, its shapes and the odd dimension that most of the time is in."""
+    """Operator, shapes and unaligned dimension with the most time."""
     trace = s.trace
     operator = trace.operator[odd.row]
     texts = arguments(trace).shape_of(operator)

@@ -1,4 +1,4 @@
-"""Matrix units lie idle though operators could use them."""
+"""Unused matrix units."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ METRICS = OF_RULES.adding(
 )
 
 MATRIX_SHARE = 0.1
-"""Below this share of the kernel time even kernels that took no time at all would hardly change a step."""
+"""Smallest share of the kernel time; below it, faster matmuls hardly shorten a step."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -72,7 +72,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lower_precision(s: Scene) -> str:
-    """What to do so that matrix units are used: formats that all devices that ran kernels have."""
+    """Advice for the formats that all used devices support."""
     used = [set(s.trace.devices[int(i)].precisions) for i in np.unique(s.trace.device[s.kernels]) if i != MISSING]
     has = set.intersection(*used) if used else set()
     half = next((name for name in ("bf16", "fp16") if name in has), "")
@@ -82,17 +82,17 @@ def _lower_precision(s: Scene) -> str:
 
 @dataclass(frozen=True)
 class MatrixEligible:
-    """Shares of the kernel time that stands behind operators, 0..1 (0 without kernels)."""
+    """Shares of the kernel time of operators, 0 to 1; 0 without kernels."""
 
     ratio: float
-    """Share of the innermost operators that could use matrix units."""
+    """Share of innermost operators that could use matrix units."""
     unused_ratio: float
-    """Share of these in kernels that are known to use none."""
+    """Share of their kernels that do not use matrix units."""
 
 
 @remembered
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
-    """Returns the kernel time of the innermost eligible operators over that of all operators, of the whole trace."""
+    """Returns the kernel time of eligible innermost operators, divided by that of all operators in the trace."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     position = places_of(operators, len(trace))
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)

@@ -1,4 +1,4 @@
-"""Kernels whose cores read from memory most of the time."""
+"""Memory-bound kernels."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 READING = 0.5
-"""Share of a kernel's time in which it reads from memory, at least: below, something else holds it up as well."""
+"""Smallest share of a kernel's time spent reading memory."""
 TIMES = 2
-"""So many times as long as it computes: what is about even goes on side by side, and neither holds up the other."""
+"""Smallest ratio of memory time to compute time; closer to 1, both overlap and neither is the bottleneck."""
 BOUND_SHARE = 0.1
-"""Share of the kernel time of the steps: some kernels of any program do little more than read."""
+"""Share of the kernel time in the steps; every program has some kernels that mostly read."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -42,13 +42,13 @@ METRICS = OF_RULES.adding(
 
 
 def states_reading(trace: TraceTable) -> bool:
-    """Returns whether a trace says for how much of its time a kernel reads from memory."""
+    """Returns whether a trace records the share of time in which kernels read memory."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, [read for read, _ in facts.reading])
 
 
 def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
-    """Returns which kernels read from memory for half of their time or more, and for twice as long as they compute."""
+    """Returns whether each kernel reads memory at least half of its time, and twice as long as it computes."""
     found = np.zeros(len(kernels), np.bool_)
     for read, computes in facts.reading:
         reads = numbers_of(trace, read, kernels)

@@ -26,7 +26,7 @@ MEMORY_SHARE = 0.9
 
 
 def fullest(s: Scene) -> tuple[float, int, int, str] | None:
-    """Returns the device whose memory was fullest: share of it, peak, memory and id; None where nothing says."""
+    """Returns share used, peak bytes, total bytes and id of the fullest device; None if unknown."""
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
     for device in s.trace.devices:

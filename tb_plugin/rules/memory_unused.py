@@ -1,4 +1,4 @@
-"""Much of the memory of a device is never used."""
+"""Unused device memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
-    """What the memory view says as well: the device with the least room counts, as one model runs on all of them."""
+    """Same as the finding of the memory view. The device with the least free memory decides, as all run one model."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     devices = [device for device in devices_of(s.trace) if not device.is_host]

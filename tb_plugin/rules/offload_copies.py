@@ -1,4 +1,4 @@
-"""What a device has no memory for goes to the host and back."""
+"""Tensors offloaded to host memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules whose kernels fill only part of a device run one after another on one stream."""
+"""Serial modules whose kernels fill only part of a device."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 FILLED = 0.5
-"""Blocks for each multiprocessor: two kernels that have fewer fit on a device beside each other."""
+"""Blocks per multiprocessor; two kernels with fewer blocks fit on a device together."""
 LONG_NS = 20_000
-"""To bring two streams together again takes events and launches of about as long: shorter kernels gain nothing."""
+"""Shortest kernel worth overlapping; synchronising two streams takes about as long."""
 OVERLAP_SHARE = 0.02
-"""Share of the steps: less is lost in what steps differ by."""
+"""Smallest share of the steps; smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -45,7 +45,7 @@ METRICS = OF_RULES.adding(
 
 
 _INSTANCE = re.compile(r"_\d+$")
-"""Number of a module among those of its class."""
+"""Instance number at the end of a module name."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -99,7 +99,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _part_filled(s: Scene) -> Int64:
-    """Long kernels of the steps with too few blocks, in order of their begins."""
+    """Rows of the steps' long kernels with too few blocks, sorted by start."""
     args = s.trace.device_args
     few = args.row[(args.blocks_per_sm > 0) & (args.blocks_per_sm < FILLED)].astype(np.int64)
     trace = s.trace
@@ -109,14 +109,14 @@ def _part_filled(s: Scene) -> Int64:
 
 
 def _work(trace: TraceTable, rows: Int64) -> Int64:
-    """When the kernels of the device of these rows begin, in order."""
+    """Sorted start times of all kernels on these rows' device."""
     of = trace.device[rows[0]] if len(rows) else MISSING
     found: Int64 = trace.start_ns[(trace.kind == EventKind.KERNEL) & (trace.device == of)]
     return found
 
 
 def _alone(trace: TraceTable, rows: Int64) -> Int64:
-    """Those of these kernels beside which nothing runs on the device; of one device alone, on its busiest stream."""
+    """The kernels that run alone on their device, on its busiest stream; none if there are several devices."""
     if not len(rows) or len(np.unique(trace.device[rows])) > 1:
         return rows[:0]
     work = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == trace.device[rows[0]]))
@@ -131,14 +131,14 @@ def _alone(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _kinds(texts: list[str]) -> Int64:
-    """By path a number of the path without the number of its last module, and one more for no path."""
+    """Integer id of each path without the instance number of its last module, and one more id for no path."""
     known: dict[str, int] = {}
     kinds = [known.setdefault(_INSTANCE.sub("", text), len(known)) for text in texts]
     return np.array([*kinds, MISSING], np.int64)
 
 
 def _apart(pairs: Int64) -> Int64:
-    """Of pairs of which each may begin where the one before ends every other one, so that none shares a stretch."""
+    """Pairs (i, i + 1), given by i, with every second one dropped where they overlap."""
     if not len(pairs):
         return pairs
     run = np.cumsum(np.append(True, np.diff(pairs) != 1)) - 1

@@ -1,4 +1,4 @@
-"""A request for memory failed."""
+"""Failed memory requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies to a device that the host waits for: from memory that the device cannot read by itself, or by blocking calls."""
+"""Blocking copies from host to device."""
 
 from __future__ import annotations
 

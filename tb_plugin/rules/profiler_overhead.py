@@ -1,4 +1,4 @@
-"""The profiler itself takes so long that the numbers of the recording mislead."""
+"""Profiler overhead that distorts the recording."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ METRICS = OF_RULES.adding(
 )
 
 OVERHEAD_SHARE = 0.01
-"""Share of the steps: less is lost among what steps differ by."""
+"""Smallest share of the steps; smaller shares are within step-to-step noise."""
 CALLS_A_MS = 100
-"""To record a call takes about a microsecond: from so many on that is a tenth of the host's time."""
+"""Python calls per millisecond; recording one takes about 1 us, so this is a tenth of host time."""
 WAITING = 0.1
-"""Share of the step for which the device waits for the host: else a slower host changes little."""
+"""Smallest share of the step in which the device waits for the host; below it, a slow host matters little."""
 _HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)
 
 
@@ -102,12 +102,12 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _calls(s: Scene) -> int:
-    """How many Python calls of the threads that launch were recorded in the steps."""
+    """Recorded Python calls of launching threads in the steps."""
     return int((of_kind(s.trace.kind, EventKind.PYTHON, EventKind.MODULE) & s.on_threads & s.rows).sum())
 
 
 def _holding(s: Scene, own: Ranges) -> Ranges:
-    """Those of these times in which none of the threads that launch began anything."""
+    """The intervals in which no launching thread starts an event."""
     begun = s.trace.start_ns[s.on_threads & ~of_kind(s.trace.kind, *ON_DEVICE, EventKind.OVERHEAD)]
     still = np.searchsorted(begun, own.start, side="right") == np.searchsorted(begun, own.end)
     return Ranges(own.start[still], own.end[still])

@@ -1,4 +1,4 @@
-"""Devices wait for Python code between operators."""
+"""Devices that wait for Python code between operators."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ METRICS = OF_RULES.adding(
 )
 
 PYTHON_SHARE = 0.02
-"""Share of the step: below, Python is what any program needs between its operators."""
+"""Share of the step; every program runs some Python between operators."""
 DOUBT = 0.5
-"""Where devices wait that long, beside the time in Python, for what nobody knows, operators may be missing as well."""
+"""Largest unknown idle time relative to Python idle time; beyond it, operators may be missing from the trace."""
 _UNKNOWN = (Cause.NOT_RECORDED, Cause.UNEXPLAINED)
 WORST = 3
-"""So many lines are told to be mended."""
+"""Maximum number of lines that the lower bound removes."""
 LINE_SHARE = 0.1
-"""Share of Python's time from which on a line is worth mending by itself."""
+"""Smallest share of the Python time for a line to be reported."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -108,7 +108,9 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
-    """The lines that most of this time lies under, with that time, and their calls; none without recorded Python."""
+    """The Python lines with the most of this time, each with its intervals, and their calls; none without Python
+    events.
+    """
     trace, lines = s.trace, code_lines(s.trace)
     # Threads of the autograd engine have no Python of their own: who waits for them has.
     threads = np.unique(works_for(trace)[list(s.threads)])

@@ -1,4 +1,4 @@
-"""Functions that had been compiled are compiled again inside of steps."""
+"""Recompilation within steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forward work that the backward pass repeats."""
+"""Forward work repeated by the backward pass."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _most(trace: TraceTable, found: Recomputed, mine: np.ndarray) -> tuple[str, int]:
-    """The module that is computed again longest and its time, "" where no call of a module is recorded."""
+    """Module with the most recomputation time, and that time; "" if no module calls are recorded."""
     modules = called_in(trace, found)
     times = modules.times(trace, found, mine)
     if not len(times):

@@ -1,4 +1,4 @@
-"""Tensors are copied only to lie in memory in another way."""
+"""Tensor copies that only change the memory layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tb_plugin.rules._streams import around
 Int64 = npt.NDArray[np.int64]
 
 COPY_SHARE = 0.02
-"""Share of the kernel time of the steps: heads of attention that are merged by a copy take less, in most transformers."""
+"""Share of the kernel time in the steps; in most transformers, merging attention heads takes less."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

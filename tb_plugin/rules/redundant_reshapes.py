@@ -1,4 +1,4 @@
-"""Operators that give a tensor the shape that it has, or one that the next of them replaces."""
+"""Reshapes to the same shape."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
-    """Which operators state a shape of their result that is that of their first input."""
+    """Whether the recorded result shape of each operator equals that of its first input."""
     before = arguments(trace).shape_of(operators)
     after = np.full(len(trace) + 1, MISSING, np.int64)
     for column in trace.others:

@@ -1,4 +1,4 @@
-"""The same is copied to a device again and again."""
+"""Repeated copies of the same data to a device."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ METRICS = OF_RULES.adding(
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """Copies of what seems to be one tensor each, in order of ``row``."""
+    """Copies that seem to repeat, sorted by row."""
 
     row: Int64
     is_first: Bool
-    """No other copy of it came before in the step."""
+    """Whether it is the first copy of its data in the step."""
 
 
 @remembered
 def repeated_copies(trace: TraceTable) -> Repeats:
-    """Returns the copies to devices that repeat each other within each recorded step of a training.
+    """Returns the copies to devices that seem to repeat within each step of a training run.
 
-    They come from one line of Python that copies nothing else, in one operator, with one shape and size; and between two of
-    them no batch is loaded and no backward pass runs, after which the line would copy something else.
+    They have the same Python line, operator, shape and size, and the line copies nothing else. No batch is loaded
+    and no backward pass runs between them: after that, the line would copy other data.
     """
     none = Repeats(np.empty(0, np.int64), np.empty(0, np.bool_))
     copies = copies_to_device(trace)
@@ -94,14 +94,14 @@ def repeated_copies(trace: TraceTable) -> Repeats:
 
 
 def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
-    """The step that each call begins in, and whether there is one."""
+    """Index of the step in which each call starts, and whether one exists."""
     begin, end = trace.steps.host_start_ns, trace.steps.host_end_ns
     step = np.searchsorted(begin, trace.start_ns[call], side="right") - 1
     return step, (step != MISSING) & (trace.start_ns[call] < end[step])
 
 
 def _turns(trace: TraceTable) -> Int64:
-    """Begins of backward operators and of waits for a batch, in order; none where nothing runs backward."""
+    """Sorted start times of backward operators and of waits for a batch; empty without backward operators."""
     backward = name_matches(trace, matched(BACKWARD))
     if not backward.any():
         return np.empty(0, np.int64)
@@ -150,7 +150,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:
-    """What goes if one copy in each step stays, as an input that is prefetched: its wait, and what other work hides of it."""
+    """The saving if one prefetched copy per step remains."""
     waits, first = host_waits(s.trace), row[~again]
     calls = waits.row[np.isin(waits.copy, first)]
     less = s.trace.dur_ns[row].copy()

@@ -1,4 +1,4 @@
-"""Reserved memory goes back to the driver and is asked for again."""
+"""Memory returned to the driver and requested again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
-    """What the memory view says as well, of the device that gives back most."""
+    """Same as the finding of the memory view, for the device that returns most."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     window = window_of(s.trace, Params(steps=s.chosen))

@@ -1,4 +1,4 @@
-"""Gradients are reduced on the stream that computes: nothing can run beside."""
+"""Gradient reductions on the compute stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 SERIAL_SHARE = 0.02
-"""Share of the steps: less is lost in what steps differ by."""
+"""Smallest share of the steps; smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -36,7 +36,7 @@ METRICS = OF_RULES.adding(
 
 
 def serial(found: Collectives) -> Bool:
-    """Returns which collectives this rule speaks of."""
+    """Returns which collectives this rule covers."""
     return found.is_serial
 
 

@@ -1,4 +1,4 @@
-"""The first recorded step takes much longer than the others."""
+"""A slow first step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, is_multi_
 Int64 = npt.NDArray[np.int64]
 
 FIRST = 1.5
-"""So many times as long as the others: less is told from noise in longer recordings only."""
+"""Minimum duration relative to the median of the other steps."""
 _WORDS = Words(
     text=(
         "The first recorded step takes {unusual_ns}, the others {usual_step_ns}. Its excess is "
@@ -25,11 +25,11 @@ _WORDS = Words(
     advice={},
 )
 ALONE = 0.5
-"""Share of its excess by which it is longer than any of the others: else something makes steps slow every now and then."""
+"""Smallest share of the excess that exceeds every other step; below it, steps are slow now and then."""
 
 
 def is_slow(dur: Int64) -> bool:
-    """Returns whether the first of these durations is much longer than usual, and alone with that."""
+    """Returns whether the first duration is much longer than all others."""
     first, usual = int(dur[0]), usual_of(dur[1:])
     excess = first - usual.median
     far = first > FIRST * usual.median and excess > FAR * usual.deviation

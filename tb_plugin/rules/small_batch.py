@@ -1,4 +1,4 @@
-"""A training whose kernels are so short that a larger batch would take hardly longer."""
+"""Training runs whose batch could be larger at little cost."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.memory_limit import fullest
 
 MOSTLY_STARVED = 0.3
-"""Share of the step from which on kernels twice as long fit into it almost: the device works for 0.7 of it at most."""
+"""Smallest share of launch idle in the step; the device is then busy 70 % or less."""
 ROOM = 0.5
-"""Share of a device's memory up to which twice of what is allocated surely fits."""
+"""Largest share of device memory in use; twice the allocation then fits."""
 FED = 0.05
 # A larger batch needs more input, so data loading must be short.
 BATCHES = 2
@@ -52,7 +52,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _trains(s: Scene) -> bool:
-    """Whether steps have a backward pass."""
     backward = s.trace.strings.where(lambda text: BACKWARD.match(text) is not None)[s.trace.name]
     return bool((backward & s.rows & (s.trace.kind == EventKind.OPERATOR)).any())
 

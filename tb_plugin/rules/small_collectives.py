@@ -1,4 +1,4 @@
-"""Gradients are reduced in many small collectives, each of which takes its time for the way."""
+"""Gradients reduced in many small collectives."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 BUCKET_BYTES = 25 << 20
-"""A bucket of gradients as DistributedDataParallel makes them unless it is told otherwise."""
+"""Default bucket size of DistributedDataParallel."""
 MANY = 10
-"""So many collectives less in a step are worth a word: every training has a few small ones."""
+"""Minimum number of collectives saved per step; every training run has a few small ones."""
 SMALL_BYTES = 64 << 10
-"""The slowest network moves this in 7 us: what is no larger takes most of its time for the way."""
+"""Size below which latency dominates; the slowest network moves it in 7 us."""
 NETWORK = 10.0
-"""Bytes in a nanosecond that every network between devices moves, where no larger collective shows more."""
+"""Bytes per nanosecond of any network between devices, used if no larger collective is faster."""
 LATENCY_SHARE = 0.01
-"""Share of the steps that goes with the collectives: less is lost in what steps differ by."""
+"""Smallest share of the steps; smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -59,17 +59,17 @@ METRICS = OF_RULES.adding(
 
 @dataclass(frozen=True, eq=False)
 class _Small:
-    """Small collectives of gradients that could go in buckets."""
+    """Small gradient collectives that could be grouped into buckets."""
 
     is_small: Bool
     buckets: Groups
-    """Of those that are."""
+    """Bucket of each small collective."""
     latency_ns: tuple[int, int]
-    """What each of them takes whatever it moves: at least, at most."""
+    """Lower and upper bound of the latency per collective."""
 
 
 def small(s: Scene, found: Collectives) -> Bool:
-    """Returns which collectives this rule speaks of."""
+    """Returns which collectives this rule covers."""
     return _small(s, found).is_small
 
 
@@ -142,7 +142,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _calls(s: Scene, rows: Int64) -> Ranges:
-    """When the host calls these collectives."""
+    """Host intervals of the calls to these collectives."""
     trace = s.trace
     outer, at = trace.launch[rows].astype(np.int64), trace.operator[rows].astype(np.int64)
     while (inside := (at != MISSING) & trace.is_collective[at]).any():

@@ -1,4 +1,4 @@
-"""Communication goes over links in packets that are too small for them."""
+"""Communication in packets too small for the link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 SMALL_SHARE = 0.1
-"""Share of the time of packets over such links: a few small ones every training sends."""
+"""Share of the packet time on such links; every training run sends some small packets."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -57,13 +57,13 @@ METRICS = OF_RULES.adding(
 
 
 def states_packets(trace: TraceTable) -> bool:
-    """Returns whether a trace states the sizes of packets."""
+    """Returns whether a trace records packet sizes."""
     facts = facts_of(trace)
     return facts is not None and bool(facts.packets) and any(table.name == PACKETS for table in trace.reported_tables)
 
 
 def _packets(s: Scene) -> pa.Table | None:
-    """The packets of the steps over links of which is known what size they are made for; None where none are stated."""
+    """Packets of the steps on links with a known efficient packet size; None if none are recorded."""
     facts = facts_of(s.trace)
     if facts is None or not states_packets(s.trace):
         return None

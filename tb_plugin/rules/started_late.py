@@ -1,4 +1,4 @@
-"""Devices run work that was launched before the recording started."""
+"""Device work launched before the recording started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few steps take much longer than the others."""
+"""Outlier steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, is_multi_
 from tb_plugin.rules.slow_first_step import is_slow
 
 BEYOND = 0.2
-"""Share of the usual step beyond which a step is slow, however alike the others are."""
+"""Smallest excess of a slow step, relative to the usual step."""
 
 _ADVICE = {
     Cause.GARBAGE_COLLECTION: garbage_collection.RULE,
@@ -20,7 +20,7 @@ _ADVICE = {
     Cause.INPUT: data_loading.RULE,
     Cause.DRIVER_MEMORY: driver_memory_calls.RULE,
 }
-"""Whose advice fits where a step differs most by one cause of idle time."""
+"""Rule whose advice applies if this idle cause is most of the difference."""
 
 
 def _look(s: Scene) -> Detection | None:

@@ -1,4 +1,4 @@
-"""The host waits for a device inside of steps, and the device has nothing to do afterwards."""
+"""Host waits that leave the device idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of float32 run outside of matrix units that could take them as TF32."""
+"""float32 matmuls without TF32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_plugin.rules._matrix_products import faster, on_units, plain_products
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 TF32_SHARE = 0.01
-"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

@@ -1,4 +1,4 @@
-"""Attention is computed as products, softmax and what is between: a fused kernel never writes the scores to memory."""
+"""Attention computed by several kernels."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ATTENTION_SHARE = 0.01
-"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
 MOST_BETWEEN = 8
-"""Between the two products: scale, mask, casts, softmax, dropout."""
+"""Maximum kernels between the two products: scale, mask, casts, softmax, dropout."""
 USUAL = 4
-"""Fused kernels reach at least a quarter of a device's peak in 16 bit, with what they compute again in the backward pass."""
+"""Peak 16-bit rate divided by the lowest rate of fused kernels, including recomputation in the backward pass."""
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
 METRICS = OF_RULES.adding(
     define(
@@ -50,12 +50,12 @@ METRICS = OF_RULES.adding(
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Attention computed by several kernels: places among the work of all streams, and rows."""
+    """Unfused attention. ``rows`` are rows, the other fields indices into ``streams``."""
 
     softmax: Int64
     before: Int64
     after: Int64
-    """The products around each softmax."""
+    """The products before and after each softmax."""
     rows: Int64
     """The kernels between the two products."""
 
@@ -119,7 +119,9 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
-    """The work before and after each softmax on its stream that is nothing done to scores; -1 = none."""
+    """Indices of the nearest work on the stream, before and after each softmax, that does not process scores; -1 =
+    none.
+    """
     stops = ~np.isin(all_of.kernel_class, _BETWEEN)
     stop = np.flatnonzero(stops)
     place = np.searchsorted(stop, softmax)
@@ -132,7 +134,7 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
-    """Whether each product takes or makes as many numbers as the softmax; where shapes are not recorded nothing is known."""
+    """Whether each product has an input or output as large as the softmax; True if shapes are not recorded."""
     numbers, texts = extents(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
     counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
@@ -143,14 +145,17 @@ def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
 
 
 def _counts(text: str) -> set[int]:
-    """How many numbers the inputs of a product hold, and what it makes of the last two."""
+    """Number of elements of each input of a product, and of its output."""
     inputs = [dims for dims in sizes(text) if dims]
     made = [(*inputs[-2][:-1], inputs[-1][-1])] if len(inputs) > 1 else []
     return {math.prod(dims) for dims in (*inputs, *made)}
 
 
 def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: Int64) -> tuple[Change, Change]:
-    """What goes of the products around each softmax: one on either side, two of the backward pass."""
+    """Lower and upper bound of the saving in the matmuls next to each softmax.
+
+    The forward pass has one on each side, the backward pass two.
+    """
     trace, every = s.trace, products(s.trace)
     batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)
     found = [before, after]

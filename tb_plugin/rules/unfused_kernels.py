@@ -1,4 +1,4 @@
-"""Runs of small kernels between products and attention that a fused kernel could replace."""
+"""Runs of small kernels that could be fused."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MIN_OPERATORS = 3
-"""Pairs are everywhere, and often work on different tensors. Several kernels of one operator are how it is written."""
+"""Minimum operators per run.
+
+Two operators often work on different tensors, and one operator may launch several kernels.
+"""
 MAX_KERNELS = 64
-"""torch.compile fuses no more operations into one kernel (torch._inductor.config.max_fusion_size)."""
+"""Maximum fusion size of torch.compile (torch._inductor.config.max_fusion_size)."""
 MIN_SHARE = 0.01
-"""Share of the kernel time of the steps: runs that take less hardly save a hundredth of a step."""
+"""Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
 FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
     {
         KernelClass.NORMALISATION: "norm",
@@ -48,13 +51,13 @@ FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
         KernelClass.COPY: "copy",
     }
 )
-"""Classes of kernels that a compiler fuses, with their words in sentences."""
+"""Kernel classes that a compiler fuses, with their names in sentences."""
 APART = (
     r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
 )
-"""Kernels that order or count all elements at once, and parts of the libraries' products and convolutions."""
+"""Kernels that sort or count all elements at once, and helper kernels of matmuls and convolutions."""
 LISTED = 200
-"""Distinct runs in the table: those with the most time to save."""
+"""Maximum number of distinct runs in the table."""
 TABLE = "fusible_kernels"
 _ARROW = " → "
 METRICS = OF_RULES.adding(
@@ -100,25 +103,25 @@ METRICS = OF_RULES.adding(
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Kernels of runs that could be fused, in order of streams and time."""
+    """Kernels of fusible runs, sorted by stream and time."""
 
     row: Int64
     operator: Int64
-    """Row of the operator that launched each kernel, -1 = not known."""
+    """Row of the operator that launched each kernel, -1 = unknown."""
     of: Int64
-    """Number of the run of each kernel: 0, 1, ..."""
+    """Index of each kernel's run."""
 
     @property
     def first(self) -> Bool:
-        """Returns which kernels are the first of their run."""
+        """Returns whether each kernel is the first of its run."""
         return np.append(True, self.of[1:] != self.of[:-1])[: len(self.of)]
 
 
 def fusible_runs(s: Scene) -> Runs:
-    """Returns the runs of kernels of at least MIN_OPERATORS operators that could be fused.
+    """Returns the runs of kernels from at least ``MIN_OPERATORS`` operators that could be fused.
 
-    Other work of the stream ends a run, except memsets and copies within the device. So does another step, or a launch
-    from another thread: a backward pass is compiled apart from the forward pass.
+    Other work on the stream ends a run, except memsets and copies within the device. So does a new step or a launch
+    from another thread, because the backward pass is compiled separately.
     """
     trace, all_of = s.trace, streams(s.trace)
     fusable = np.isin(all_of.kernel_class, list(FUSABLE)) & s.rows[all_of.row]
@@ -154,7 +157,7 @@ def fusible_runs(s: Scene) -> Runs:
 
 
 def _is_generated(trace: TraceTable) -> Bool:
-    """Which kernels a compiler generated, and fused already: by their names, or named like their operator."""
+    """Whether a compiler generated the kernel, by its name or because it is named like its operator."""
     operator = np.append(trace.name, MISSING)[trace.operator]
     found: Bool = name_matches(trace, trace.recorder.compiled.kernel) | (trace.name == operator)
     return found
@@ -213,7 +216,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _class_words(trace: TraceTable, found: Runs) -> str:
-    """Names the classes with a tenth or more of the time, the largest first: ``elementwise, copy and norm``."""
+    """Names the classes with a tenth or more of the time, largest first: ``elementwise, copy and norm``."""
     time = sum_by(_classes(trace, found).astype(np.int64), trace.dur_ns[found.row], len(KernelClass))
     largest = [each for each in np.argsort(-time, kind="stable").tolist() if 10 * time[each] >= time.sum()]
     *others, last = [FUSABLE[KernelClass(each)] for each in largest]
@@ -226,16 +229,16 @@ def _last(of: Int64) -> Bool:
 
 
 def _all_but_longest(of: Int64, time: Int64) -> Int64:
-    """What goes of each kernel if only the longest of each run stays."""
+    """Time saved per kernel if only the longest of each run remains."""
     less = time.copy()
     less[np.lexsort((time, of))[_last(of)]] = 0
     return less
 
 
 def _between(s: Scene, found: Runs) -> Int64:
-    """What elementwise kernels take to write for the next one, and to read from the one before, where shapes are equal.
+    """Time that elementwise kernels spend passing tensors of equal shape to each other.
 
-    Three in a row at least: two may belong to different tensors.
+    Only runs of three or more count: two kernels may work on different tensors.
     """
     size = extents(s.trace, found.operator)
     elementwise = _classes(s.trace, found) == KernelClass.ELEMENTWISE
@@ -258,7 +261,7 @@ def _classes(trace: TraceTable, found: Runs) -> npt.NDArray[np.uint8]:
 
 
 def _table(trace: TraceTable, found: Runs) -> Frame:
-    """Runs with the same kernels in the same order, most time to save first."""
+    """Distinct runs by kernel sequence, largest saving first."""
     begin = np.flatnonzero(found.first)
     bounds = np.append(begin, len(found.row))
     time = trace.dur_ns[found.row]

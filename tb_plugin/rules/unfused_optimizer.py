@@ -1,4 +1,4 @@
-"""An optimizer updates each parameter by kernels of its own."""
+"""Optimizers with separate kernels for each parameter."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tb_plugin.rules._streams import updates
 Int64 = npt.NDArray[np.int64]
 
 MANY = 100
-"""Kernels in one update: implementations for many tensors at once launch some tens."""
+"""Minimum kernels per update; multi-tensor implementations launch some tens."""
 SERIES = 3
-"""Kernels for each parameter, at least: fewer are hardly fewer in a fused update."""
+"""Minimum kernels per parameter; below it, a fused update hardly saves launches."""
 _RARE = 40
-"""Operators that are so much rarer than all kernels are not part of what each parameter needs."""
+"""Kernels per call of an operator above which it is not part of every parameter's update."""
 _PASSES = 2
-"""A fused update reads and writes at most so many times what the longest of the kernels for a parameter does."""
+"""Time of a fused update relative to the longest kernel per parameter, as an upper bound."""
 _STAY = 10
-"""One in so many launches stays, surely more than needed."""
+"""Launches per launch that remains in a fused update, as a lower bound of the saving."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -98,7 +98,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _series(s: Scene, row: Int64) -> Int64:
-    """Where the kernels for another parameter begin: as often as the rarest of the usual operators occurs."""
+    """Indices of the first kernel for each parameter, which is as frequent as the rarest usual operator."""
     trace = s.trace
     what = np.where(trace.operator[row] == MISSING, trace.name[row], trace.name[trace.operator[row]])
     _, first, of, count = np.unique(what, return_index=True, return_inverse=True, return_counts=True)
