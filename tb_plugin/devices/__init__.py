@@ -41,7 +41,7 @@ _BY_NAME = {
     for family in DEVICES
     for category, rules in family.kinds_by_name.items()
 }
-# lower case; their events belong to the stream in their arguments, not to the thread
+# in lower case; their events are placed on the stream in their arguments, not on the thread
 LANES_BY_STREAM = frozenset(category for family in DEVICES for category in family.lanes_by_stream)
 _MATRIX_OPERATORS = frozenset(name for family in DEVICES for name in family.matrix_operators)
 

@@ -33,7 +33,7 @@ COMPILED = CompiledNames(
     compile_id=r"_data: (?:.*, )?compile_id=([^,\s]+)$",
     wrapping=r"^(?:CompiledFunction(?:Backward)?|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue)$",
     resumed=r"^(.*)\(\d+\): torch_dynamo_resume_in_(.+)_at_(\d+)$",
-    # Triton's kernels say what they are; those for the host stand in ranges that a setting of the compiler makes.
+    # Triton kernels are named by type. Host kernels appear in ranges that a compiler option enables.
     kernel=r"^(?:triton_([a-z]{3})|(?:graph_\d+_)?cpp)_fused_(.+?)(?:_\d+)?$",
     kinds=(
         ("poi", "pointwise"),

@@ -104,15 +104,15 @@ as in Apex.
 STAGES = StageFrames(
     clear=r"(?:: |\.)zero_grad$",
     step=_OPTIMIZER,
-    # The engine's threads, custom functions and hooks of checkpoints have no call of the engine around them.
+    # Autograd threads, custom functions and checkpoint hooks have no enclosing engine call.
     backward=r": _engine_run_backward$|(?:: |\.)backward$|torch::autograd::(?:python::Python)?Engine::"
     r"|torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recompute_fn)$",
-    # A module with hooks calls its forward from a function inside of the call; names may be qualified.
+    # Modules with hooks call their forward from an inner function. Names may be qualified.
     forward=r"torch[/\\]nn[/\\]modules[/\\]module\.py\(\d+\): (?:.*\.)?(?:_(?:wrapped_)?call_impl|inner)$|: nn\.Module: ",
     setup=r"(?:: |\.)__init__$",
     data=r"torch/utils/data/|/data_?loaders?\.py\(|"
     r"(?:: |\.)(?:to_device|send_to_device|batch_to_device|move_data_to_device|_prepare_inputs?)$",
-    # Not reentrant: seen. Reentrant, and those of Megatron and DeepSpeed: by their sources, no real file is at hand.
+    # Non-reentrant: checked with a real trace. Reentrant, Megatron and DeepSpeed: from their source code only.
     recomputing=r"torch[/\\]utils[/\\]checkpoint\.py\(\d+\): (?:recompute_fn|(?:CheckpointFunction\.)?backward)$"
     r"|(?:tensor_parallel[/\\]random|activation_checkpointing[/\\]checkpointing)\.py\(\d+\): "
     r"(?:CheckpointFunction\.)?backward$",
@@ -123,7 +123,7 @@ _TRITON = (
     r"triton[/\\](?:compiler[/\\]compiler|runtime[/\\](?:autotuner|jit))\.py\(\d+\): (?:compile|_bench|_do_compile)$"
 )
 HOST = HostNames(
-    # What Dynamo times says so, in brackets; older releases write the bare names.
+    # Dynamo's timed phases end in "(dynamo_timed)"; older releases write the bare names.
     compiling=r"\(dynamo_timed\)$|^entire_(?:frame|backward)_compile$|^inductor_compile$|^CachingAutotuner\."
     r"|torch[/\\]_dynamo[/\\]convert_frame\.py\(\d+\): _compile$"
     r"|torch[/\\]_inductor[/\\]compile_fx\.py\(\d+\): compile_fx\w*$"
@@ -133,7 +133,7 @@ HOST = HostNames(
     profiling=r"torch[/\\]profiler[/\\]profiler\.py\(\d+\): ",
     loading=r"^enumerate\(DataLoader\)#_SingleProcess",
     awaiting=r"^enumerate\(DataLoader\)#_MultiProcessing",
-    # The operators of PyTorch's list that have a deterministic form on the device.
+    # Operators with a deterministic device implementation, from PyTorch's list.
     deterministic=r"^(?:Gather|Scatter\w*|Index\w*|Put|Take\w*|RepeatInterleave|Embedding\w*|Cumsum|\w+Pad\dD|Upsample\w+)"
     r"Backward\d*$",
 )
@@ -149,7 +149,7 @@ OPERATORS = OperatorNames(
     casting=r"^aten::_to_copy$",
     learning=r"(?i)backward|[dw]grad|bprop|AccumulateGrad|zero_grad|^Optimizer\.",
     laying_out=r"^aten::(?:contiguous|reshape)$",
-    # torch.utils.checkpoint, Megatron, DeepSpeed and fairscale call it so (by their sources: no real file is at hand).
+    # The name in torch.utils.checkpoint, Megatron, DeepSpeed and fairscale, from their source code only.
     recomputing=r"^(?:autograd::engine::evaluate_function: )?\w*CheckpointFunctionBackward\d*$",
 )
 

@@ -13,7 +13,7 @@ _SGLANG = "https://github.com/sgl-project/sglang, python/sglang/srt/utils/profil
 _VLLM = "https://github.com/vllm-project/vllm, vllm/v1/worker/gpu_worker.py"
 _SGLANG_FILE = "AMD-AGI/TraceLens, tests, sglang_Qwen3-8B_decode.json.gz"
 
-# Newer versions of vLLM write the sum of the squares of each request's tokens behind "_".
+# Newer versions of vLLM append "_" and the sum of squared token counts per request.
 _TOKENS = r"(?P<{0}_tokens>\d+)(?:_\d+)*"
 _OF_PHASE = r"sq(?P<{0}_tokens>\d+)sk(?P<{0}_context>\d+)sqsq\d+sqsk\d+"
 
@@ -38,7 +38,7 @@ SERVING: tuple[StepPattern, ...] = (
         source=_SGLANG,
         checked=f"DECODE: {_SGLANG_FILE}",
     ),
-    # What SGLang adds where roofline_annotations was asked for.
+    # SGLang adds these fields if roofline_annotations is set.
     StepPattern(
         "SGLang",
         r"^step\[MIXED bs=\d+ c=(?P<prefill_requests>\d+) g=(?P<decode_requests>\d+) c_sq=(?P<prefill_tokens>\d+) "
@@ -60,7 +60,7 @@ SERVING: tuple[StepPattern, ...] = (
         source="https://github.com/vllm-project/vllm/pull/37524 (detailed_trace_annotation)",
         checked=f"decode: {_SGLANG_FILE}",
     ),
-    # Requests that were scheduled before: the rest of a long prompt counts as decoding here, the name does not tell.
+    # Cached requests include the rest of long prompts, which the name does not separate from decoding.
     StepPattern(
         "vLLM",
         r"^execute_new_(?P<prefill_requests>\d+)_cached_(?P<decode_requests>\d+)$",
@@ -84,7 +84,7 @@ SERVING: tuple[StepPattern, ...] = (
         mode="denoising",
         source="https://github.com/sgl-project/sglang, python/sglang/multimodal_gen (denoising_step_N)",
     ),
-    # A part of an iteration, which stands for it where nothing marks the whole.
+    # Part of an iteration, used if the whole iteration has no annotation.
     StepPattern(
         "vLLM",
         r"^gpu_model_runner: forward$",

@@ -128,11 +128,11 @@ def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
 
 KERNELS = KernelFacts(
     type=("Type",),
-    # Level0 leaves the first one out; types of tasks tell the second one.
+    # Level0 omits the first one. The second one follows from task types.
     core=("Accelerator Core", "Core by Task Type"),
     shapes=("Input Shapes",),
     step=("Step Id",),
-    # operator_details.csv counts these two as work with AI Core, and no MIX_AIC and MIX_AIV, which run there as well.
+    # operator_details.csv counts these as AI Core work, but not MIX_AIC and MIX_AIV, which also run there.
     counted=("AI_CORE", "AI_VECTOR_CORE", "AI_CORE or AI_VECTOR_CORE"),
     counted_word="AI Core",
     first=("Type", "Accelerator Core", "Wait Time(us)", "Block Dim", "Block Num", "Input Shapes"),
@@ -145,7 +145,7 @@ TORCH_NPU = replace(
     advice=_translated(PYTORCH.advice),
     packages=(*PYTORCH.packages, "torch_npu"),
     numbers_operators=False,
-    # The thread that launches what others queue.
+    # This thread launches operators queued by other threads.
     threads=(ThreadRole("Task queue", events=r"^Dequeue@"), *PYTORCH.threads),
     kernels=KERNELS,
     ranges_are_calls=True,

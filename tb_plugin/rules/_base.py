@@ -234,11 +234,11 @@ class Scene:
 
     @property
     def each(self) -> str:
-        """Returns how a sentence starts: per step, or in the recording if it has no steps."""
+        """Returns the opening of a sentence: ``Per step,``, or ``In this recording,`` without steps."""
         return "Per step," if self.trace.steps.recorded else "In this recording,"
 
     def often(self, total: int, key: str) -> str:
-        """Returns the count per step in words; ``key`` is the metric with the number."""
+        """Returns ``once`` or ``{key} times``: how often something happens per step."""
         count = len(self.steps.label)
         return "once" if total == count else f"{{{key}}} times{' on average' if total % count else ''}"
 
@@ -283,14 +283,14 @@ class Scene:
         launch = self.trace.launch[rows]
         of = lines.of[np.where(launch == MISSING, rows, launch)]
         known = of != MISSING
-        # Where the line of most of that time is not known another one is not blamed for it.
+        # If the line is unknown for most of the time, no other line is blamed.
         if not known.any() or 2 * self.trace.dur_ns[rows[~known]].sum() > self.trace.dur_ns[rows].sum():
             return "", 0
         unique, inverse = np.unique(of[known], return_inverse=True)
         time = sum_by(inverse.ravel(), self.trace.dur_ns[rows[known]], len(unique))
         most = unique[time == time.max()]
         texts = lines.texts.take(pa.array(most)).to_pylist()
-        return min(str(text) for text in texts), len(unique)  # the order of the file says nothing
+        return min(str(text) for text in texts), len(unique)  # independent of the order in the file
 
 
 class NoSaving(Enum):
@@ -325,7 +325,7 @@ class Detection:
     events: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Rows of the evidence, most important first."""
     takes_ns: int | None = None
-    """Time it takes in all steps, an upper bound of the saving. None: no such bound."""
+    """Time of the detected problem in all steps, an upper bound of the saving. None: no such bound."""
     table: Frame | None = None
     """Table shown below the finding."""
 

@@ -122,7 +122,7 @@ def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tup
     until = covered_before(work, ends[step])
     after = reduces & ~hooked & (begin >= ends[step]) & (covered_before(work, begin) == until)
     ready = np.where(hooked, covered_before(work, _given(trace, rows, kernels)), until)
-    # Where none was launched in the pass, gradients are taken to be ready evenly over it, as they are to be reduced.
+    # Without launches during the backward pass, gradients are assumed to become available evenly over it.
     share = _running(step, np.where(after, trace.dur_ns[rows], 0), len(ends))
     earliest = covered_before(work, begins[step])
     evenly = earliest + np.ceil((until - earliest) * share).astype(np.int64)
@@ -137,7 +137,7 @@ def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, I
     begins, ends = (np.full(len(steps.label), MISSING, np.int64) for _ in range(2))
     mine = kernels[backward & (of != MISSING)]
     np.maximum.at(ends, of[backward & (of != MISSING)], trace.ends(mine))
-    # It begins after what is computed before it, as the forward pass is.
+    # It starts after the preceding compute, such as the forward pass.
     other = ~backward & (of != MISSING) & (trace.start_ns[kernels] < np.append(ends, 0)[of])
     np.maximum.at(begins, of[other], trace.ends(kernels[other]))
     begins = np.maximum(begins, steps.start_ns)

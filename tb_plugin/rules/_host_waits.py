@@ -44,13 +44,13 @@ class For(IntEnum):
     """Reasons why the host waits."""
 
     RESULT = 0
-    """For a device value, or for all device work to end."""
+    """The host waits for a device value, or for all device work to end."""
     COPY = 1
-    """For a copy from host memory to a device."""
+    """The host waits for a copy from host memory to a device."""
     BACKWARD = 2
-    """In a backward operator whose forward operator does not wait."""
+    """A backward operator waits, but its forward operator does not."""
     OTHERS = 3
-    """In the data loader, the driver or the profiler."""
+    """The data loader, the driver or the profiler waits."""
 
 
 @dataclass(frozen=True, eq=False)

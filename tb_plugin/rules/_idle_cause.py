@@ -92,7 +92,7 @@ def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
     texts = trace.strings.take(names).to_pylist()
     most = min(range(len(names)), key=lambda i: (-total[i], texts[i]))
     found = {"idle_host": str(texts[most])}
-    # Of that name the longest piece tells whose it is.
+    # The longest event of that name gives operator and line.
     event = int(row[np.flatnonzero(name == names[most])[0]])
     around = int(trace.operator[event])
     if around != MISSING and trace.name[around] != trace.name[event]:

@@ -49,7 +49,7 @@ STARVED = 0.01
 LONG_NS = 1_000_000
 """Longest idle period attributed to launches. In longer ones, operators load code or compute on the host."""
 AMONG = 1 / 3
-"""Smallest share of launch idle in all idle time except that caused by the device. Below it, fix other causes first."""
+"""Smallest share of idle time caused by launches. Idle time caused by the device itself is excluded."""
 FEW = 20
 """Minimum launches per step."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
@@ -99,7 +99,7 @@ def starving(s: Scene) -> Starving | None:
     """Returns the launches if devices wait for them and the median kernel is shorter than a launch, else None."""
     by_step = waiting(s)
     launching = float(by_step.mean()) if len(by_step) else 0.0
-    # What is slow in a step or two is no matter of launches.
+    # Idle time in a step or two is not caused by launches in general.
     if not s.step_ns or min(launching, float(np.median(by_step))) < STARVED * s.step_ns:
         return None
     host = s.idle_for(*(cause for cause in Cause if cause not in _ON_DEVICE))

@@ -191,7 +191,7 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
     others = [merge_changes(most[:i] + most[i + 1 :]) for i in range(len(most))]
     low_all = int(saved(trace, steps, [merge_changes(least)], careful=True)[0])
     high_all, *without = saved(trace, steps, [merge_changes(most), *others], careful=False).tolist()
-    # A step with more work in it (worth several) may save less beside others than these alone.
+    # With a larger batch (``worth`` above 1), the combination may save less than single changes.
     low_all = max(low_all, *(int(low[i]) for i in worth))
     high_all = max(high_all, low_all, *(int(high[i]) for i in worth))
     for i, rest in zip(worth, without, strict=True):

@@ -39,7 +39,7 @@ def streams(trace: TraceTable) -> Streams:
     """Returns the work of all streams."""
     row = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     streams = hardware_streams(trace).of
-    row = row[stable_order(streams[row])]  # rows of a table are in order of their begin
+    row = row[stable_order(streams[row])]  # rows are sorted by start time
     classes = np.full(len(row), KernelClass.OTHER, np.uint8)
     kernels = trace.kind[row] == EventKind.KERNEL
     classes[kernels] = classify_kernels(trace).of(trace.name[row[kernels]])

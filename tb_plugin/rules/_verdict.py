@@ -163,6 +163,6 @@ def _unmatched(trace: TraceTable) -> float:
     """Share of kernel launches without a recorded kernel; 0 without launches. Captured launches are excluded."""
     calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
-    launches = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
+    launches = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch
     launches[trace.launch[work]] = True
     return 1 - float(launches[calls].mean()) if len(calls) else 0.0

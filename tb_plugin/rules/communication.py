@@ -53,7 +53,7 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Detection | None:
     found = collectives(s.trace, s.chosen)
     roles = roles_of(s.trace)
-    # What waits for another stage of a pipeline a rule of its own speaks of.
+    # The rule pipeline_bubble covers waits for other pipeline stages.
     handed = np.isin(found.row, roles.row[roles.among(*PIPELINE)])
     apart = bool(handed.any())
     found = found.of(~(serial(found) | small(s, found) | handed))

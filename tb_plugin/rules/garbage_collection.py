@@ -30,7 +30,7 @@ def _look(s: Scene) -> Detection | None:
     found = rows_in(s.trace, Cause.GARBAGE_COLLECTION)
     if not len(found):
         return None
-    pauses = s.covered(found)  # a call that collects and the collection inside of it are one
+    pauses = s.covered(found)  # a call and the collection inside it are one pause
     if not len(pauses):
         return None
     figures = [

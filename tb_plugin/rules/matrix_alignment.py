@@ -20,7 +20,7 @@ from tb_plugin.rules._shapes import arguments
 Int64 = npt.NDArray[np.int64]
 
 SLOW = 2.0
-"""Time per operation relative to aligned products; partly filled tiles cost less."""
+"""Minimum time per operation, relative to aligned matmuls. Partly filled tiles alone cost less."""
 ALIGNMENT_SHARE = 0.01
 """Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
@@ -108,7 +108,7 @@ def _most(s: Scene, odd: Products) -> tuple[str, str, int]:
         (trace.strings[int(trace.name[operator[i]])], trace.strings[int(texts[i])], int(odd.odd[i]))
         for i in groups.first[time == time.max()]
     ]
-    return min(found)  # the order of the file says nothing
+    return min(found)  # independent of the order in the file
 
 
 RULE = Rule(

@@ -55,7 +55,7 @@ def _look(s: Scene) -> Detection | None:
         return None
     paths = module_paths(trace)
     module = paths.of[trace.operator[rows]].astype(np.int64)
-    # A stretch: kernels of one module after another, with nothing between them on the device.
+    # A stretch is a sequence of kernels of one module without other device work between them.
     place = np.searchsorted(_work(trace, rows), trace.start_ns[rows])
     fresh = (module[1:] != module[:-1]) | (place[1:] != place[:-1] + 1) | (module[1:] == MISSING)
     stretch = np.cumsum(np.append(True, fresh)[: len(rows)]) - 1
@@ -138,7 +138,7 @@ def _kinds(texts: list[str]) -> Int64:
 
 
 def _apart(pairs: Int64) -> Int64:
-    """Pairs (i, i + 1), given by i, with every second one dropped where they overlap."""
+    """Keeps every second of consecutive pairs (i, i + 1), so that no element is used twice. ``pairs`` contains i."""
     if not len(pairs):
         return pairs
     run = np.cumsum(np.append(True, np.diff(pairs) != 1)) - 1

@@ -60,10 +60,10 @@ LINE_SHARE = 0.1
 
 def _look(s: Scene) -> Detection | None:
     by_step = s.idle_for(Cause.PYTHON)
-    # What one step waits for is no matter of the others.
+    # A wait in a single step is not typical.
     if not s.step_ns or np.median(by_step) < PYTHON_SHARE * s.step_ns:
         return None
-    # Python lies between operators and launches: there have to be some.
+    # Python between operators and launches requires both.
     if not len(s.of(EventKind.OPERATOR)) or len(launches_of(s)) < FEW * len(by_step):
         return None
     idle = float(by_step.mean())
@@ -108,11 +108,12 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
-    """The Python lines with the most of this time, each with its intervals, and their calls; none without Python
-    events.
+    """The Python lines that take most of ``free``, each with its intervals, and the rows of their calls.
+
+    Both are empty without Python events.
     """
     trace, lines = s.trace, code_lines(s.trace)
-    # Threads of the autograd engine have no Python of their own: who waits for them has.
+    # Autograd threads run no Python; the threads that wait for them do.
     threads = np.unique(works_for(trace)[list(s.threads)])
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, threads))
     start, end = trace.start_ns[calls], trace.start_ns[calls] + trace.dur_ns[calls]
@@ -122,7 +123,7 @@ def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
     calls, start, end, line, above = (column[enters] for column in (calls, start, end, line, above))
     time = measure_within(free, start, end)
     own = sum_by(line, time, len(lines.texts)) - sum_by(above, time, len(lines.texts))
-    large = np.flatnonzero(own >= max(LINE_SHARE * measure(free), 1))  # so few that a loop is cheap
+    large = np.flatnonzero(own >= max(LINE_SHARE * measure(free), 1))  # few, so a loop is cheap
     texts = lines.texts.take(pa.array(large)).to_pylist()
     worst = sorted(zip((-own[large]).tolist(), texts, large.tolist(), strict=True))[:WORST]
     found = []

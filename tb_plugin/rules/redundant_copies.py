@@ -37,7 +37,7 @@ def _look(s: Scene) -> Detection | None:
     classes = classify_kernels(trace).of(trace.name[kernels]) if len(kernels) else np.empty(0, np.uint8)
     copies = kernels[classes == KernelClass.COPY]
     operator = trace.operator[copies]
-    # Convolutions turn their inputs and results themselves where these lie as the library does not want them.
+    # Convolutions convert inputs and outputs if the library needs another layout.
     turning = np.isin(operator, trace.operator[kernels[classes == KernelClass.CONVOLUTION]])
     outer = around(trace, operator, trace.recorder.operators.laying_out)
     is_one = turning | (outer != MISSING)

@@ -43,7 +43,7 @@ def _look(s: Scene) -> Detection | None:
     operators = np.flatnonzero(reshaping & (trace.kind == EventKind.OPERATOR) & s.rows)
     if not len(operators):
         return None
-    # What a backward pass does goes with what the forward pass does.
+    # Reshapes in the backward pass disappear with those in the forward pass.
     operators = operators[backward_operators(trace).of[operators] == MISSING]
     row = operators[_same_shape(trace, operators)]
     if len(row) < len(s.steps.label) or not len(row):

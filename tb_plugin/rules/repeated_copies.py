@@ -77,7 +77,7 @@ def repeated_copies(trace: TraceTable) -> Repeats:
         return none
     line, turn = lines.of[call], np.searchsorted(turns, trace.start_ns[call])
     kinds = group(trace.name[copies], trace.name[trace.operator[call]], _shapes(trace, call), bytes_of(trace, copies))
-    # Of a line that copies several things nobody knows which is which: layers that come back one by one, parts of a batch.
+    # A line that copies several tensors cannot be resolved: offloaded layers, parts of a batch.
     of_line = group(line)
     alone = of_line.min(kinds.of)[of_line.of] == of_line.max(kinds.of)[of_line.of]
     together = group(line, step, turn)

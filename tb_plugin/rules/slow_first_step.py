@@ -25,7 +25,7 @@ _WORDS = Words(
     advice={},
 )
 ALONE = 0.5
-"""Smallest share of the excess that exceeds every other step; below it, steps are slow now and then."""
+"""Smallest share of the excess by which the first step exceeds every other step."""
 
 
 def is_slow(dur: Int64) -> bool:

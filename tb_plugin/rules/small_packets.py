@@ -82,7 +82,7 @@ def _look(s: Scene) -> Detection | None:
     table = _packets(s)
     if table is None or not len(table):
         return None
-    # As floats: a file may state any numbers.
+    # Floats, because a file may contain any numbers.
     numbers = {key: pc.cast(table[key], pa.float64(), safe=False) for key in ("packet_bytes", "count", "transit_ns")}
     table = table.drop_columns(list(numbers)).append_column(
         "bytes", pc.multiply(numbers["packet_bytes"], numbers["count"])

@@ -35,7 +35,7 @@ def _look(s: Scene) -> Detection | None:
         return None
     usual = usual_of(dur[others])
     if len(slow) and slow[0] == 0 and steps.label[0] == every.label[0] and is_slow(dur):
-        slow = slow[1:]  # the rule of the first step speaks of it
+        slow = slow[1:]  # the rule slow_first_step covers it
     if not len(slow) or (dur[slow] - usual.median).sum() < WORTH * dur.sum():
         return None
     words = Words(

@@ -37,7 +37,7 @@ def _look(s: Scene) -> Detection | None:
     plain = plain_products(s)
     single = plain.take((plain.bits == 32) & has[trace.device[plain.row]])
     time, total = int(trace.dur_ns[single.row].sum()), matrix_time(trace, s.kernels)
-    if not on_units(s) or time < TF32_SHARE * total.total_ns:  # where none is used the rule matrix_units speaks
+    if not on_units(s) or time < TF32_SHARE * total.total_ns:  # the rule matrix_units covers unused units
         return None
     units = matrix_units(trace, s.kernels)
     share = time / total.total_ns

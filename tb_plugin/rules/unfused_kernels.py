@@ -55,7 +55,7 @@ FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
 APART = (
     r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
 )
-"""Kernels that sort or count all elements at once, and helper kernels of matmuls and convolutions."""
+"""Kernels that sort or count all elements at once, and helper kernels of matmuls and convolutions; not fusible."""
 LISTED = 200
 """Maximum number of distinct runs in the table."""
 TABLE = "fusible_kernels"
@@ -128,7 +128,7 @@ def fusible_runs(s: Scene) -> Runs:
     apart = np.zeros(len(trace), np.bool_)
     apart[updates(trace).work] = True
     apart[unfused_attention(s).rows] = True
-    # Operators that launch a product as well: what they lay out or add up is a part of it.
+    # Operators that also launch a matmul: their small kernels are part of it.
     beside = np.zeros(len(trace) + 1, np.bool_)
     beside[all_of.operator[np.isin(all_of.kernel_class, list(FUSABLE), invert=True)]] = True
     beside[MISSING] = False
@@ -201,7 +201,7 @@ def _look(s: Scene) -> Detection | None:
     launches = np.unique(trace.launch[row[~_last(of)]]).astype(np.int64)
     launches = launches[trace.calls_that(CallRole.LAUNCH)[launches] & (launches != MISSING)]
     around = np.unique(found.operator[~found.first])
-    # The driver is set up and code is loaded once, whatever is launched.
+    # Driver initialisation and code loading occur once in any run.
     calls = np.unique(trace.launch[row][trace.launch[row] != MISSING]).astype(np.int64)
     once = s.open(calls[set_up(trace, calls)])
     return Detection(

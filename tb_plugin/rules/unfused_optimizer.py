@@ -23,11 +23,11 @@ MANY = 100
 SERIES = 3
 """Minimum kernels per parameter; below it, a fused update hardly saves launches."""
 _RARE = 40
-"""Kernels per call of an operator above which it is not part of every parameter's update."""
+"""Operators with fewer calls than 1/40 of the kernels are not part of every parameter's update."""
 _PASSES = 2
-"""Time of a fused update relative to the longest kernel per parameter, as an upper bound."""
+"""Longest duration of a fused update, relative to the longest kernel per parameter."""
 _STAY = 10
-"""Launches per launch that remains in a fused update, as a lower bound of the saving."""
+"""A fused update needs at most one in this many launches."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -61,7 +61,7 @@ def _look(s: Scene) -> Detection | None:
     time = trace.dur_ns[row].astype(np.float64)
     whole, longest = (ufunc.reduceat(time, begins) for ufunc in (np.add, np.maximum))
     of = np.cumsum(np.isin(np.arange(len(row)), begins)) - 1
-    # Kernels take some time for whatever size: a fused one takes it once.
+    # Kernels of any size have a minimum duration; a fused kernel has it once.
     least = time * (np.maximum(whole - _PASSES * (longest - time.min()), 0) / whole)[of]
     most = time.copy()
     most[np.lexsort((time, of))[np.append(np.diff(of) > 0, True)]] = time.min()
@@ -98,7 +98,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _series(s: Scene, row: Int64) -> Int64:
-    """Indices of the first kernel for each parameter, which is as frequent as the rarest usual operator."""
+    """Index of the first kernel for each parameter. The rarest regular operator marks where a parameter starts."""
     trace = s.trace
     what = np.where(trace.operator[row] == MISSING, trace.name[row], trace.name[trace.operator[row]])
     _, first, of, count = np.unique(what, return_index=True, return_inverse=True, return_counts=True)
