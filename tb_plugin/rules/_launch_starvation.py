@@ -31,11 +31,11 @@ METRICS = OF_RULES.adding(
         {
             "launching_ns": (
                 "Launch idle",
-                "Device idle time from operators, launch calls and usual launch latency, per step.",
+                "Device idle time caused by operators, launch calls and usual launch latency, per step.",
             ),
             "launch_every_ns": (
                 "Host time per launch",
-                "Host time in operators and runtime calls divided by launches.",
+                "Host time in operators and runtime calls divided by the number of launches.",
             ),
             "kernel_median_ns": ("Median kernel", "Median kernel duration."),
         },

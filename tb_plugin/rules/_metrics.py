@@ -52,7 +52,7 @@ METRICS = SHARED.adding(
         {
             "findings": ("Findings", "Checks with a finding."),
             "rules_looked": ("Checks run", "Checks that ran, with or without a finding."),
-            "evidence": ("Events", "Events behind the finding."),
+            "evidence": ("Events", "Events that support the finding."),
         },
     ),
     define(
@@ -61,7 +61,7 @@ METRICS = SHARED.adding(
         {
             "rule": ("Rule", "Rule id in docs/findings.md."),
             "finding": ("Finding", "Title of the rule."),
-            "severity": ("Severity", "Severity by upper bound of the saving, else set by the rule."),
+            "severity": ("Severity", "Severity by the upper bound of the saving, or set by the rule."),
             "confidence": ("Confidence", "Certainty of the cause and of the saving."),
         },
     ),

@@ -160,7 +160,7 @@ def _look(scene: Scene, rule: Rule) -> _Look:
     is_counted = rule.saves and (rule.has_data is None or rule.has_data(scene.trace))
     detection = rule.look(scene)
     if detection is not None and isinstance(detection.saving, Bounds) and not rule.saves:
-        raise ValueError(f"{rule.id} declares no saving, and states one.")
+        raise ValueError(f"{rule.id} declares no saving but returns one.")
     return _Look(detection, False, is_counted)
 
 

@@ -73,14 +73,14 @@ HOST_BOUND = 0.9
 _BUSY = {
     "kernel": "Kernels",
     "memcpy": "Copies",
-    "memset": "Memory sets",
+    "memset": "Memsets",
     "communication": "Communication",
 }
 _HOST: Mapping[str, tuple[str, Cause | None]] = {
     "runtime": ("Runtime calls", None),
     "dataloader": (TITLES[Cause.INPUT][0], Cause.INPUT),
     "cpu": ("Operators", None),
-    "other": ("Neither operators nor calls", None),
+    "other": ("Outside operators and calls", None),
 }
 
 
@@ -189,7 +189,7 @@ def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, other
     if 2 * compiling >= int(dur[worst]) - usual.median:
         cause = Cause.COMPILATION
         values["unusual_compiling_ns"] = compiling
-        text += ". It includes {unusual_compiling_ns} of compilation, which the compilation finding also saves"
+        text += ". It includes {unusual_compiling_ns} of compilation, also counted by the compilation finding"
     advice = words.advice.get(cause) if cause is not None else None
     notice = s.notice(
         rule,

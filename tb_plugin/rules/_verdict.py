@@ -81,26 +81,26 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     parts = _parts(s)
     mix = _mix(s)
 
-    def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
+    def verdict(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
         largest = max(categories, key=lambda each: parts[each], default="")
         time = sum(parts[each] for each in categories) if part_ns is None else part_ns
         recorded = {Limit.RECORDING: operators_recorded(trace), Limit.GPU_NOT_RECORDED: 1 - _unmatched(trace)}
         return Verdict(limit, largest, time, total, mix, within, recorded.get(limit, 1.0))
 
     if not trace.report.complete:
-        return found(Limit.TRUNCATED)
+        return verdict(Limit.TRUNCATED)
     unmatched = _unmatched(trace) if trace.coverage.full is None else 0.0
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
-        return found(Limit.GPU_NOT_RECORDED)
+        return verdict(Limit.GPU_NOT_RECORDED)
     if operators_recorded(trace) < 1:
-        return found(Limit.RECORDING)
+        return verdict(Limit.RECORDING)
     earlier = parts[UNRECORDED]
     if earlier >= MIN_SHARE * total:
-        return found(Limit.STARTED_LATE, part_ns=earlier)
+        return verdict(Limit.STARTED_LATE, part_ns=earlier)
     profiler = total - sum(parts.values())
     if profiler >= MIN_SHARE * total:
-        return found(Limit.PROFILER, part_ns=profiler)
+        return verdict(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
     once = _done_once(s)
     waits[Limit.CPU] = waits[Limit.CPU] - sum(once.values()) if work.any() else 0
@@ -108,18 +108,18 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
         if not (work | of_kind(trace.kind, *_PROGRAM)).any():
-            return found(Limit.CPU_NOT_RECORDED, part_ns=total)
+            return verdict(Limit.CPU_NOT_RECORDED, part_ns=total)
         if not work.any():
-            return found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
+            return verdict(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
         is_unknown = mix.get(KernelClass.OTHER, 0) >= MIN_UNKNOWN * sum(mix.values())
-        return found(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
+        return verdict(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
     if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
     elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace, s.threads)):
         limit = Limit.CPU_NOT_RECORDED
     if limit in once:
-        return found(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
-    return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
+        return verdict(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
+    return verdict(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
 
 
 def _done_once(s: Scene) -> dict[Limit, int]:

@@ -41,9 +41,9 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "could_hide_ns": ("Time to overlap", "Step time without communication."),
-            "shards_bare_ns": ("Shards", "Exposed collectives of parameter and gradient shards per step."),
-            "gathers_bare_ns": ("Gathers", "Exposed parameter gathers per step."),
-            "group_exposed_ns": ("This group", "Exposed communication of the costliest process group per step."),
+            "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
+            "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
+            "group_exposed_ns": ("This group", "Exposed communication of the process group with the most, per step."),
         },
     ),
     define("", "text", {"process_group": ("Process group", "Name of the process group.")}),
@@ -72,8 +72,8 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(share),
         text=(
-            "Exposed communication takes {communication_ns} of each {step_time_mean_ns} step. Other work "
-            "could overlap {could_hide_ns} of it. "
+            "Exposed communication takes {communication_ns} of each {step_time_mean_ns} step. Other work takes "
+            "{could_hide_ns} and could overlap with it. "
         )
         + ("Process group {process_group} has the largest part: {group_exposed_ns}. " if worst else "")
         + ("Pipeline sends and receives are excluded; they have their own finding. " if apart else "")
@@ -180,23 +180,24 @@ RULE = Rule(
     detects="Collectives are exposed: nothing else runs on the GPU during them.",
     threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of the steps.",
     saving=(
-        "At most the time of each step without communication (`could_hide_ns`). At least what starts earlier "
-        "if gradients are reduced as soon as they are available. 0 for collectives that are no reductions of "
-        "gradients. None if no launch is recorded."
+        "Upper bound: the step time without communication (`could_hide_ns`). Lower bound: the overlap gained if "
+        "gradients are reduced as soon as they are available. It is 0 for other collectives. None if no launch is "
+        "recorded."
     ),
     notes="""
-        The rule counts collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` do not
-        cover. The last gradients of a healthy training run take up to half of the threshold. The finding names
-        the process group with most of it. The bounds assume that as much data moves as now, beside other work.
-        Collectives with a [role](../concepts/attribution.md#parallelism) count in the upper bound as well while a copy runs.
+        The rule excludes collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` cover.
+        Even in a healthy training run, the last gradients may take half of the threshold. The finding names the
+        process group with the most exposed time. The bounds assume the same amount of data, moved during other
+        work. For collectives with a [role](../concepts/attribution.md#parallelism), the upper bound includes time
+        during which only copies run.
 
-        A collective reduces gradients if an operator `AccumulateGrad` launches it, or if it follows the
-        backward pass directly. It starts when its gradients are available and the one before it has ended. What
-        then remains after the backward pass stays exposed, at least the longest collective. Gradients are
-        available when the kernels launched before the collective have ended.
+        A collective reduces gradients if the operator `AccumulateGrad` launches it, or if it directly follows the
+        backward pass. In the lower bound, it starts when its gradients are available and the previous collective
+        has ended. Time after the backward pass stays exposed, at least that of the longest collective. Gradients
+        are available when all kernels launched before the collective have ended.
 
-        If shards of parameters or gradients are part of it (FSDP, ZeRO), the finding tells how much
-        (`sharding`). One rank does not show whether it waits or transfers: the Distributed page does.
+        With sharded parameters or gradients (FSDP, ZeRO), the finding reports their part (`sharding`). One rank
+        does not show whether it waits or transfers. The Distributed page does.
     """,
     cases=("", "sharding"),
     needs_kernels=True,

@@ -38,7 +38,7 @@ def _look(s: Scene) -> Detection | None:
     trace = s.trace
     rows = s.longest(active_rows(trace, "dataloader"))
     own, workers = (_time(s, rows, pattern) for pattern in (trace.recorder.host.loading, trace.recorder.host.awaiting))
-    kind = " Data is loaded in the main process." if own > workers else " The workers of the data loader are too slow."
+    kind = " Data is loaded in the main process." if own > workers else " The data loader workers are too slow."
     notice = s.notice(
         RULE,
         severity=severity_of(share),
@@ -75,14 +75,14 @@ RULE = Rule(
     look=_look,
     order=20,
     detects="The step waits for the next batch of the data loader.",
-    threshold=f"The data loader takes more than {percent(DATALOADER_SHARE)} of the steps.",
+    threshold=f"Data loading takes more than {percent(DATALOADER_SHARE)} of the steps.",
     saving=(
-        f"At most all time of the data loader's calls: batches are always ready. At least {percent(GONE)} of the part in "
-        "which nothing else is done. The rest stays: a batch must be handed over, and loader processes compete for the CPU."
+        "Upper bound: all time in calls of the data loader, as if batches were always ready. Lower bound: "
+        f"{percent(GONE)} of the time during which nothing else runs. The rest remains because batches must be "
+        "handed over and workers compete for the CPU."
     ),
     notes="""
-        The finding tells whether the training's own thread loads batches, or worker processes that are too slow
-        (`workers`).
+        The finding shows whether the main process loads the batches or the workers are too slow (`workers`).
     """,
     cases=("", "workers"),
     needs_kernels=True,

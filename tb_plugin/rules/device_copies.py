@@ -86,8 +86,8 @@ def _look(s: Scene) -> Detection | None:
         threshold=MIN_SHARE,
         evidence=Link("kernels", {"group": "copies"}, "Show copies"),
         why=(
-            "Such a copy moves a tensor and computes nothing. Upper bound: no copy remains. The trace does "
-            "not show which ones the program needs."
+            "These copies move tensors and compute nothing. Upper bound: no copies remain. The trace does not show "
+            "which copies the program needs."
         ),
         confidence="medium",
     )
@@ -126,14 +126,14 @@ RULE = Rule(
     look=_look,
     order=360,
     detects="The driver copies tensors within the GPU (`Memcpy DtoD`).",
-    threshold=f"They take {percent(MIN_SHARE)} of the steps or more, as a mean over the GPUs that copy.",
+    threshold=f"They take at least {percent(MIN_SHARE)} of the steps, averaged over the GPUs that copy.",
     saving=(
-        "At most all of them, with the operators that launch them. At least 0: the trace does not tell which "
-        "copies the program needs."
+        "Upper bound: all copies, with the operators that launch them. Lower bound: 0, because the trace does not "
+        "show which copies the program needs."
     ),
     notes="""
-        The finding names the operators behind most copies, up to four levels above the launch, and the line of
-        Python. Copies by kernels do not count: `redundant_copies` covers them.
+        The finding names the operators responsible for most copies, up to four levels above the launch, and the
+        Python line. Copies by kernels are excluded; `redundant_copies` covers them.
     """,
     limits=(
         Limit.GPU,

@@ -64,11 +64,12 @@ RULE = Rule(
     title="Slow communication backend",
     look=_look,
     order=440,
-    detects="Processes communicate through a backend that is not made for the GPUs.",
-    threshold="`DistributedDataParallel.forward`, only other backends (`others`), and no collective kernel.",
-    saving="None: the trace does not tell what the other backend would take.",
+    detects="Processes use a communication backend that is not designed for the GPUs.",
+    threshold="`DistributedDataParallel.forward` runs, all recorded backends are other ones (`others`), and no collective "
+    "kernel runs.",
+    saving="None: the trace does not show how fast the recommended backend would be.",
     notes="""
-        NCCL is made for NVIDIA GPUs from compute capability 3.5 on; on AMD GPUs the same name means RCCL.
+        NCCL supports NVIDIA GPUs with compute capability 3.5 or higher. On AMD GPUs, the same name means RCCL.
     """,
     saves=False,
     limits=(Limit.COMMUNICATION,),

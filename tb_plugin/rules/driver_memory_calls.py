@@ -33,7 +33,7 @@ def _look(s: Scene) -> Detection | None:
     line = s.line(rows)
     if line:
         figures = [*notice.figures, METRICS.figure("driver_line", line)]
-        notice = replace(notice, text=f"{notice.text} Most of it lies under {{driver_line}}.", figures=figures)
+        notice = replace(notice, text=f"{notice.text} Most of this time is at {{driver_line}}.", figures=figures)
     return Detection(
         replace(notice, why=why, confidence="high", threshold=None), Bounds.exact(Change(s.covered(rows))), rows
     )
@@ -44,11 +44,11 @@ RULE = Rule(
     title="Memory allocation calls to the driver",
     look=_look,
     order=90,
-    detects="The allocator calls the driver for memory inside of steps.",
-    threshold="One call that does not set the driver up.",
+    detects="The allocator calls the driver for memory within steps.",
+    threshold="One call that is not part of driver initialisation.",
     saving="These calls.",
     notes="""
-        Calls that set the driver up do not count. A release that waits for the GPU always counts. The figures
+        Calls during driver initialisation do not count. A release that waits for the GPU always counts. The figures
         are sums over all steps.
     """,
     cases=("", "segments", "no_steps"),

@@ -27,20 +27,20 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"odd_product_ns": ("Unaligned products", "Time of products with unaligned shapes per step.")},
+        {"odd_product_ns": ("Unaligned matmuls", "Time of matmuls with unaligned shapes per step.")},
     ),
     define(
         STEPS,
         "text",
         {
-            "odd_operator": ("Operator", "Operator with the most unaligned product time."),
-            "odd_shape": ("Input shapes", "Input shapes with the most unaligned product time."),
+            "odd_operator": ("Operator", "Operator with the most unaligned matmul time."),
+            "odd_shape": ("Input shapes", "Input shapes with the most unaligned matmul time."),
         },
     ),
     define(
         STEPS,
         "number",
-        {"odd_size": ("Dimension", "Dimension that is no multiple of 8.")},
+        {"odd_size": ("Dimension", "Dimension that is not a multiple of 8.")},
     ),
 )
 
@@ -65,8 +65,8 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="medium",
         text=(
-            "16-bit matrix products take {odd_product_ns} per step in slow kernels, mostly {odd_operator} "
-            "with {odd_shape}: {odd_size} is not a multiple of 8."
+            "16-bit matmuls take {odd_product_ns} per step in slow kernels, mostly {odd_operator} with "
+            "{odd_shape}: {odd_size} is not a multiple of 8."
         ),
         figures=[
             METRICS.figure("odd_product_ns", s.per_step(time)),
@@ -75,9 +75,9 @@ def _look(s: Scene) -> Detection | None:
             METRICS.figure("odd_size", size),
         ],
         evidence=Link("operators", {"group": "operators_by_shape", "where": f"name:{name}"}, "Show its shapes"),
-        why=f"{matrix_units(trace, s.kernels) or 'Matrix units'} take 16 bytes at once: rows that do not begin at a multiple "
-        "of them need kernels that load numbers one by one."
-        + (" The bounds use the speed of aligned products in this trace." if usual else ""),
+        why=f"{matrix_units(trace, s.kernels) or 'Matrix units'} read 16 bytes at once. If rows do not start at a "
+        "multiple of 16 bytes, slower kernels load numbers one by one."
+        + (" The bounds use the speed of aligned matmuls in this trace." if usual else ""),
         confidence="high" if usual else "medium",
     )
     return Detection(notice, Bounds(*changes) if changes else NO_SAVING, s.by_length(odd.row))
@@ -116,18 +116,18 @@ RULE = Rule(
     title="Shapes not aligned for matrix units",
     look=_look,
     order=290,
-    detects="Products of 16 bit are slow because a dimension is no multiple of 8.",
-    threshold=f"They take {percent(ALIGNMENT_SHARE)} of the kernel time or more.",
+    detects="16-bit matmuls are slow because a dimension is not a multiple of 8.",
+    threshold=f"They take at least {percent(ALIGNMENT_SHARE)} of the kernel time.",
     saving=(
-        "Their time beyond that of aligned products of this trace, for the padded size. At most compared with "
-        "the fastest (without the first 5 %), at least with three quarters of them. If no product is aligned: "
-        "as for `matrix_units`."
+        "The time beyond that of aligned matmuls in this trace, for the padded size. Upper bound: compared with "
+        "the 5th percentile of their time per operation. Lower bound: compared with the 75th percentile. If no "
+        "matmul is aligned, as for `matrix_units`."
     ),
-    needs="Shapes and types of inputs.",
+    needs="Input shapes and types.",
     notes="""
-        A product counts if its kernel uses no matrix units, or if it is slow. Slow means more than twice the time
-        per operation of three quarters of the aligned products. Kernels below 10 us do not count. The finding names
-        the operator, its shapes and the dimension.
+        A matmul counts if its kernel uses no matrix units, or if it is slow. Slow means more than twice the 75th
+        percentile of time per operation of aligned matmuls. Kernels below 10 us are excluded. The finding names the
+        operator, its shapes and the dimension.
     """,
     limits=(Limit.GPU,),
 )

@@ -78,8 +78,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{memory_bound_kernels}} {noun(s.per_step(len(row)), 'kernel does', 'kernels do')} little except "
-        "read from memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
+        text=f"{s.each} {{memory_bound_kernels}} {noun(s.per_step(len(row)), 'kernel does', 'kernels do')} little "
+        "except read memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
         + (", mostly {memory_bound_operation}." if operation else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="memory_bound_ratio",
@@ -100,13 +100,13 @@ RULE = Rule(
     title="Memory-bound kernels",
     look=_look,
     order=410,
-    detects="Kernels read from memory most of the time.",
-    threshold=f"They take {percent(BOUND_SHARE)} or more of the kernel time without communication.",
-    saving="None: the trace does not tell what fewer bytes would save.",
-    needs="PMU counters of NPUs: `mte2` against `mac` and `vec`.",
+    detects="Kernels read memory for most of their time.",
+    threshold=f"They take at least {percent(BOUND_SHARE)} of the kernel time without communication.",
+    saving="None: the trace does not show what fewer bytes would save.",
+    needs="PMU counters of NPUs: `mte2`, `mac` and `vec`.",
     notes="""
-        A kernel counts if it reads for half of its time or more, and for at least twice as long as it computes.
-        For a mixed kernel the larger `mte2` is compared with the largest of the others.
+        A kernel counts if it reads memory at least half of its time and twice as long as it computes. For a mixed
+        kernel, the larger `mte2` is compared with the largest other counter.
     """,
     saves=False,
     limits=(Limit.GPU,),

@@ -44,12 +44,12 @@ RULE = Rule(
     title="Unused device memory",
     look=_look,
     order=460,
-    detects="Half of the memory of every GPU or more was never reserved.",
-    threshold="Half of the memory of every GPU with allocator events.",
-    saving="None: one recording does not tell what a larger batch would save.",
-    needs="Steps, allocator events, and the memory of the GPU.",
+    detects="At least half of the memory of every GPU was never reserved.",
+    threshold="At least half of the memory of every GPU with allocator events is unused.",
+    saving="None: one recording does not show what a larger batch would save.",
+    needs="Steps, allocator events and the GPU memory size.",
     notes="""
-        `room_ratio` is that of the GPU with least unused memory. The finding is for information.
+        `room_ratio` refers to the GPU with the least unused memory. The finding is informational.
     """,
     saves=False,
 )

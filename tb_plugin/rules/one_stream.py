@@ -35,9 +35,9 @@ METRICS = OF_RULES.adding(
         {
             "part_filled_ns": (
                 "Partly filled",
-                "Time of neighbouring modules' kernels that leave half the multiprocessors empty, per step.",
+                "Time of kernels in neighbouring modules that fill at most half of the multiprocessors, per step.",
             ),
-            "could_overlap_ns": ("Could overlap", "Partly filled time without the longer of two neighbours."),
+            "could_overlap_ns": ("Could overlap", "Kernel time of the shorter module of each pair, per step."),
         },
     ),
     define("", "code", {"neighbours": ("Modules", "Neighbouring modules with the most time to overlap.")}),
@@ -79,8 +79,8 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="info",
         text=(
-            "Kernels of modules such as {neighbours} use at most half of the device for {part_filled_ns} per "
-            "step, one after another on one stream. If these modules are independent, {could_overlap_ns} "
+            "Kernels of modules such as {neighbours} use at most half of the device, for {part_filled_ns} per "
+            "step. They run one after another on one stream. If these modules are independent, {could_overlap_ns} "
             "could overlap."
         ),
         figures=[
@@ -91,7 +91,7 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
             "A stream runs kernels one by one, and a kernel with few blocks leaves most of the device idle. "
-            "Dependencies are not recorded: modules in a chain cannot overlap."
+            "Dependent modules cannot overlap, and the trace does not record dependencies."
         ),
         confidence="low",
     )
@@ -152,14 +152,14 @@ RULE = Rule(
     title="Kernels that could run in parallel streams",
     look=_look,
     order=420,
-    detects="Neighbouring modules run one after another, although their kernels fill only a part of the GPU.",
-    threshold=f"The shorter ones of such pairs take more than {percent(OVERLAP_SHARE)} of the steps (`could_overlap_ns`).",
-    saving=("None: in a chain of modules nothing can overlap, and the trace does not record what depends on what."),
+    detects="Neighbouring modules run one after another, although their kernels fill only part of the GPU.",
+    threshold=f"The shorter modules of such pairs take more than {percent(OVERLAP_SHARE)} of the steps (`could_overlap_ns`).",
+    saving=("None: dependent modules cannot overlap, and the trace does not record dependencies."),
     needs="Modules, and blocks per multiprocessor.",
     notes="""
-        A kernel counts if it takes 20 us or more, has less than half a block per multiprocessor, and runs
-        alone. The two modules have one class and one parent, and follow each other directly. The finding is for
-        information and its confidence is low.
+        Kernels count if they take at least 20 us, run alone, and have less than half a block per multiprocessor.
+        The two modules have the same class and parent, and one directly follows the other. The finding is
+        informational, with low confidence.
     """,
     saves=False,
     limits=(Limit.GPU,),

@@ -30,7 +30,7 @@ METRICS = OF_RULES.adding(
         {
             "waiting_host_ratio": (
                 "Host-bound idle",
-                "Device idle time from Python, operators and launch calls, divided by step time.",
+                "Device idle time caused by Python, operators and launch calls, divided by step time.",
             )
         },
     ),
@@ -75,7 +75,7 @@ def _look(s: Scene) -> Detection | None:
     if rate >= CALLS_A_MS:
         text.append(
             "The profiler recorded {python_rate} Python calls per millisecond, and devices wait for the host "
-            "{waiting_host_ratio} of the time. Without recorded stacks, this wait is shorter by an unknown "
+            "{waiting_host_ratio} of the time. Recording without stacks would shorten this wait by an unknown "
             "amount."
         )
         todo.append(s.todo(RULE, "stacks"))
@@ -118,19 +118,19 @@ RULE = Rule(
     title="Profiler overhead",
     look=_look,
     order=200,
-    detects="The profiler itself slows the recorded program down.",
+    detects="The profiler itself slows down the recorded program.",
     threshold=(
-        f"Its own recorded time takes {percent(OVERHEAD_SHARE)} of the steps, or {CALLS_A_MS} Python calls per "
-        f"millisecond are recorded (`stacks`)."
+        f"Its recorded time takes at least {percent(OVERHEAD_SHARE)} of the steps. Or it records at least "
+        f"{CALLS_A_MS} Python calls per millisecond (`stacks`)."
     ),
     saving=(
-        "At most all recorded time of the profiler. At least the part in which no launching thread starts "
-        "anything, or one waits for the profiler. None for recorded calls: the trace does not tell what "
-        "stacks cost."
+        "Upper bound: all recorded time of the profiler. Lower bound: the part during which launching threads "
+        "start nothing or wait for the profiler. None for recorded calls, because the trace does not show the cost "
+        "of stacks."
     ),
     notes="""
-        Python calls count only if the GPU waits for the CPU for 10 % of the step or more. Recording a call
-        takes about 1 us.
+        Python calls count only if the GPU waits for the CPU for at least 10 % of the step. Recording a call takes
+        about 1 us.
     """,
     cases=("", "stacks"),
     limits=(Limit.PROFILER,),

@@ -31,12 +31,12 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "python_idle_ns": ("Python idle", "Device idle time during Python outside operators, per step."),
+            "python_idle_ns": ("Python idle", "Device idle time while Python runs outside operators, per step."),
             "python_host_ns": (
                 "Python between operators",
                 "Host time of launching threads outside operators and calls, per step.",
             ),
-            "python_line_ns": ("In the line", "Python time in this line, without other lines below."),
+            "python_line_ns": ("In the line", "Python time in this line, excluding lines that it calls."),
         },
     ),
     define(STEPS, "ratio", {"python_ratio": ("Python idle", "Python idle divided by mean step time.")}),
@@ -142,16 +142,17 @@ RULE = Rule(
     look=_look,
     order=120,
     detects="The GPU waits for Python code between operators.",
-    threshold=f"The GPU idles for {percent(PYTHON_SHARE)} of the median step or more while no operator and no call is open.",
+    threshold=f"The GPU is idle for at least {percent(PYTHON_SHARE)} of the median step while no operator or call is "
+    "running.",
     saving=(
-        "At most all time in which none of the launching threads is in an operator or a call. At least the "
-        "part of it under the worst lines of Python: at most three, each with 10 % of that time or more. "
-        "Without recorded stacks the lower bound is 0."
+        "Upper bound: all time during which no launching thread is in an operator or call. Lower bound: the part "
+        "in the slowest Python lines, at most three, each with at least 10 % of that time. Without recorded "
+        "stacks, the lower bound is 0."
     ),
-    needs="Operators, and 20 launches per step or more.",
+    needs="Operators, and at least 20 launches per step.",
     notes="""
-        The rule is silent if unknown causes of idle time take more than half as long: operators may be missing
-        too. Lines of the framework do not count if stacks show whose lines they are.
+        The rule is skipped if unknown causes take more than half as much idle time, because operators may be
+        missing. Framework lines do not count if stacks identify them.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

@@ -60,7 +60,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="{casts} kernels per step repeat an earlier cast, {casts_ns}"
+        text="{casts} kernels per step repeat an earlier cast and take {casts_ns}"
         + (", mostly at {cast_line}." if line else "."),
         figures=[
             METRICS.figure("casts", s.per_step(len(rows))),
@@ -69,9 +69,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Casts with one shape and type at one line are equal if the tensor is the same; the trace does "
-            "not show that. Lower bound: one cast per module call remains. Upper bound: one per step "
-            "remains, and no cast there and back."
+            "Casts of the same shape and type at one line probably cast the same tensor; the trace does not show "
+            "this. Lower bound: one cast per module call remains. Upper bound: one per step remains. Round-trip "
+            "casts disappear."
         ),
         confidence="medium",
     )
@@ -163,18 +163,18 @@ RULE = Rule(
     title="Repeated casts",
     look=_look,
     order=340,
-    detects="The same numbers are cast to another type again and again, or there and back.",
-    threshold=f"These casts take {percent(CAST_SHARE)} of the kernel time or more.",
+    detects="The same tensor is cast repeatedly, or cast to another type and back.",
+    threshold=f"These casts take at least {percent(CAST_SHARE)} of the kernel time.",
     saving=(
-        "At least all but the first cast per module call, all but the first of a weight per step, and "
-        "both casts there and back. At most all but the first in each step, with their operators."
+        "Lower bound: all but the first cast per module call, or per weight and step, and both casts of a round "
+        "trip. Upper bound: all but the first cast per step, with their operators."
     ),
-    needs="Shapes and types of inputs.",
+    needs="Input shapes and types.",
     notes="""
-        Three cases count. First: one line of Python launches four casts or more (`aten::_to_copy`) of one shape
-        and type in one module call. Second: a module casts the same weight again in a step, as under autocast.
-        Third: a cast directly follows one of the same shape, back to the first type. The trace does not tell
-        whether the tensor is the same one.
+        Three cases count. First, one Python line launches at least four casts (`aten::_to_copy`) of the same shape
+        and type in one module call. Second, a module casts the same weight again in a step, as under autocast.
+        Third, a cast directly follows one of the same shape and converts back to the first type. The trace does not
+        show whether it is the same tensor.
     """,
     limits=(Limit.GPU,),
 )

@@ -62,8 +62,8 @@ def _look(s: Scene) -> Detection | None:
         threshold=COPY_SHARE,
         evidence=Link("kernels", {"where": "class:copy"}, "Show kernels"),
         why=(
-            "Such a copy computes nothing. The bounds assume tensors created in the layout in which they are "
-            "used. Two uses with different layouts still need a copy."
+            "These copies compute nothing. The bounds assume tensors created in the layout in which they are used. "
+            "Two uses with different layouts still need a copy."
         ),
         confidence="medium",
     )
@@ -80,11 +80,14 @@ RULE = Rule(
     look=_look,
     order=350,
     detects="Kernels copy tensors only to change their layout in memory.",
-    threshold=f"They take {percent(COPY_SHARE)} of the kernel time or more.",
-    saving=("These kernels. At most also the operators, if tensors are created in the layout in which they are used."),
+    threshold=f"They take at least {percent(COPY_SHARE)} of the kernel time.",
+    saving=(
+        "Lower bound: these kernels. Upper bound: also their operators. Both assume tensors created in the layout in "
+        "which they are used."
+    ),
     notes="""
-        A copy counts if its kernel has the class `copy` and runs below `aten::contiguous` or `aten::reshape`.
-        Copies of inputs and results that convolutions launch themselves count too (`convolutions`).
+        A copy counts if its kernel has the class `copy` and runs below `aten::contiguous` or `aten::reshape`. Input
+        and output copies launched by convolutions count too (`convolutions`).
     """,
     cases=("", "convolutions"),
     limits=(Limit.GPU,),

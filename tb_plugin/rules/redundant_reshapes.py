@@ -54,7 +54,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low" if s.is_worth(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
-        text="{reshapes} operators per step reshape a tensor to its own shape, {reshapes_ns} on the host"
+        text="{reshapes} operators per step reshape a tensor to its own shape and take {reshapes_ns} on the host"
         + (", mostly at {reshape_line}." if line else "."),
         figures=[
             METRICS.figure("reshapes", s.per_step(len(row))),
@@ -63,8 +63,7 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Such an operator computes nothing but costs host time like any other. Removing it saves nothing "
-            "while the device is busy."
+            "These operators compute nothing but cost host time. Removing them saves nothing while the device is busy."
         ),
         confidence="high",
     )
@@ -97,13 +96,12 @@ RULE = Rule(
     look=_look,
     order=370,
     detects="Operators reshape a tensor to the shape that it already has.",
-    threshold="One per step or more, outside of the backward pass.",
-    saving="None: it depends on whether the device waits for the CPU (`launch_bound`, `python_bound`).",
-    needs=(
-        "Shapes of inputs and results, and a profiler that names operators which only reshape (MegEngine: `Reshape`)."
-    ),
+    threshold="At least one per step, outside the backward pass.",
+    saving="None: the saving depends on whether the GPU waits for the CPU (`launch_bound`, `python_bound`).",
+    needs=("Input and output shapes, and a profiler that identifies reshape operators (MegEngine: `Reshape`)."),
     notes="""
-        The finding reports the number and the CPU time of these operators, and of the calls that hand them over.
+        The finding reports the number and CPU time of these operators, including calls that hand them to another
+        thread.
     """,
     saves=False,
 )

@@ -140,9 +140,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step "
-            "remains. Upper bound: none. The tensor is not recorded: line, operator, shape and size repeat, "
-            "with no batch and no backward pass between."
+            "Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step remains. "
+            "Upper bound: no copy remains. The trace does not record the tensor. Line, operator, shape and size "
+            "repeat, with no batch or backward pass in between."
         ),
         confidence="medium",
     )
@@ -163,17 +163,17 @@ RULE = Rule(
     title="Repeated copies to the device",
     look=_look,
     order=80,
-    detects="One line of Python copies the same data to the GPU again and again.",
-    threshold=f"Two copies or more in each step that has any, and {percent(WORTH)} of the step in all.",
+    detects="One Python line copies the same data to the GPU repeatedly.",
+    threshold=f"A step with such copies has at least two. Together they take at least {percent(WORTH)} of the step.",
     saving=(
-        "At most all of these copies and the operators that make them. At least all but the first copy of "
-        "each step. Of the first, as much goes as `pageable_copies` states for prefetched copies."
+        "Upper bound: all of these copies and their operators. Lower bound: all but the first copy per step. The "
+        "first one saves as much as a prefetched copy in `pageable_copies`."
     ),
-    needs="Lines of Python, steps and a backward pass.",
+    needs="Python lines, steps and a backward pass.",
     notes="""
-        Copies count as repeated if line, operator, shapes and bytes are the same each time. Between them, no
-        batch is loaded and no backward operator runs. The trace does not record which tensor is copied. Layers
-        of one shape that one line moves to the GPU look the same, so the confidence is medium.
+        Copies are repeated if line, operator, shapes and bytes are the same each time. Between them, no batch is
+        loaded and no backward operator runs. The trace does not record which tensor is copied. Layers of the same
+        shape, moved to the GPU by one line, look the same, so the confidence is medium.
     """,
     limits=(Limit.COPIES,),
 )

@@ -35,14 +35,13 @@ def _look(s: Scene) -> Detection | None:
         severity="medium",
         text=(
             "Devices wait for launches {launching_ratio} of the time, and half of the kernels take at most "
-            "{kernel_median_ns}. Twice the batch needs no more launches."
+            "{kernel_median_ns}. A batch twice as large needs no additional launches."
         ),
         figures=list(found.figures),
         evidence=Link("launches", {}, "Show launches"),
         why=(
-            "The saving assumes twice the batch in one step. Lower bound: device work takes twice as long. "
-            "Upper bound: it takes the same time. Both assume that data loading keeps up; convergence may "
-            "change."
+            "The saving assumes a batch twice as large. Lower bound: device work takes twice as long. Upper bound: "
+            "it takes the same time. Both assume that data loading keeps up; convergence may change."
         ),
         confidence="medium",
     )
@@ -61,17 +60,17 @@ RULE = Rule(
     title="Small batch",
     look=_look,
     order=110,
-    detects="A training run waits for launches, so a larger batch would take hardly longer.",
-    threshold=f"The GPU idles for launches for {percent(MOSTLY_STARVED)} of the step or more, as in `launch_bound`.",
+    detects="A training run waits for launches, so a larger batch would hardly take longer.",
+    threshold=f"Launch idle time is at least {percent(MOSTLY_STARVED)} of the step, as in `launch_bound`.",
     saving=(
-        "The time of the samples of one step: a step with twice the batch counts as two. The lower bound "
-        "doubles the time of all GPU work; the upper bound keeps it."
+        "The step time for the same number of samples: a step with twice the batch counts as two steps. The lower "
+        "bound doubles the time of all GPU work; the upper bound keeps it."
     ),
-    needs="Operators of a backward pass.",
+    needs="Backward operators.",
     notes="""
-        The rule is silent if data loading takes more than 5 % of the step, or if half of the GPU memory
-        was allocated. Both bounds hold if the data loader keeps up. They say nothing about convergence. The
-        rule shares most of its saving with `launch_bound`.
+        The rule is skipped if data loading takes over 5 % of the step, or if over half of the GPU memory was
+        allocated. Both bounds assume that the data loader keeps up. They ignore convergence. `launch_bound`
+        includes most of this saving too.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

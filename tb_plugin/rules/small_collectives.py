@@ -45,13 +45,13 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "bytes",
-        {"small_mean_bytes": ("Mean size", "Bytes divided by these collectives.")},
+        {"small_mean_bytes": ("Mean size", "Bytes of these collectives divided by their number.")},
     ),
     define(
         STEPS,
         "ns",
         {
-            "collective_latency_ns": ("Latency", "Shortest of these collectives up to 64 KiB."),
+            "collective_latency_ns": ("Latency", "Duration of the shortest of these collectives up to 64 KiB."),
         },
     ),
 )
@@ -119,9 +119,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=MANY,
         evidence=Link("distributed", {}, "Show collectives"),
         why=(
-            "A small collective costs mostly latency, and the next one waits for it. The bounds assume that "
-            "a bucket saves the latency of its collectives. Lower bound: overlap with the backward pass. "
-            "Upper bound: overlap with the whole step."
+            "A small collective costs mostly latency, and the next one waits for it. The bounds assume that a "
+            "bucket has the latency of one collective. Lower bound: overlap with the backward pass. Upper bound: "
+            "overlap with the whole step."
         ),
         confidence="medium",
     )
@@ -155,19 +155,20 @@ RULE = Rule(
     title="Many small collectives",
     look=_look,
     order=250,
-    detects="Gradients are reduced in many collectives of a few bytes.",
+    detects="Gradients are reduced in many small collectives.",
     threshold=(
-        f"{MANY} more per step than buckets of 25 MB would need, and latency of more than "
+        f"At least {MANY} more collectives per step than buckets of 25 MB would need. Their latency is more than "
         f"{percent(LATENCY_SHARE)} of the steps."
     ),
     saving=(
-        "At least what the backward pass can overlap if buckets replace them. At most their latency, and what "
-        "all other time of the step can overlap. The calls of these collectives go too."
+        "Lower bound: overlap with the backward pass if buckets replace these collectives. Upper bound: their "
+        "latency, and overlap with the whole step. Most calls of these collectives disappear too."
     ),
     notes="""
-        A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream do
-        not count. Latency is the shortest duration of those that move 64 KiB or less. For the lower bound, the
-        transfer time of their bytes is subtracted, at the best rate of these collectives or at 10 GB/s.
+        A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream are
+        excluded. Latency is the shortest duration of a collective up to 64 KiB. For the lower bound, the transfer
+        time of its bytes is subtracted. The transfer rate is the best one in the trace, or 10 GB/s if that is
+        higher.
     """,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),

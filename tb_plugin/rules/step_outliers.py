@@ -57,14 +57,14 @@ RULE = Rule(
     order=190,
     detects="A few steps take much longer than the others.",
     threshold=(
-        f"More than {FAR} median absolute deviations and {percent(BEYOND)} beyond the median; {percent(WORTH)} "
-        f"of all time in all."
+        f"They exceed the median by more than {FAR} median absolute deviations and by more than {percent(BEYOND)}. "
+        f"Their total excess is at least {percent(WORTH)} of the time of all steps."
     ),
-    saving="The excess of these steps, bounded as in `slow_first_step`.",
-    needs="Three usual steps or more.",
+    saving="The excess of these steps, with bounds as in `slow_first_step`.",
+    needs="At least three usual steps.",
     notes="""
-        The first step does not count if `slow_first_step` covers it. `differs` is defined there too. The advice
-        is that of garbage collection, compilation, data loading or driver calls if one of them is most of the
-        difference.
+        The first step does not count if `slow_first_step` covers it. `differs` is defined there too. If garbage
+        collection, compilation, data loading or driver calls cause most of the difference, that rule's advice is
+        shown.
     """,
 )

@@ -37,7 +37,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"scores_ns": ("Scores", "Kernel time between the two products of unfused attention, per step.")},
+        {"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
     ),
     define(STEPS, "ratio", {"scores_ratio": ("Scores", "Scores time divided by kernel time.")}),
     define(
@@ -91,8 +91,8 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(time / total),
         text=(
-            "Attention is not fused: kernels between its two products take {scores_ns} per step, "
-            "{scores_ratio} of the kernel time."
+            "Attention is not fused: kernels between its two matmuls take {scores_ns} per step, {scores_ratio} of "
+            "the kernel time."
         ),
         figures=[
             METRICS.figure("scores_ns", s.per_step(time)),
@@ -103,9 +103,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=ATTENTION_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
         why=(
-            "Every kernel writes and reads the scores, one number for each pair of positions. A fused kernel "
-            "keeps them on the chip. The kernels between the products disappear. With recorded shapes, the "
-            "bounds assume products at the device's peak, or at a quarter of it."
+            "Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps "
+            "them on the chip. The kernels between the matmuls disappear. With recorded shapes, matmuls reach the "
+            "device's peak (upper bound) or a quarter of it (lower bound)."
         ),
         confidence="high"
         if (arguments(trace).shape_of(streams(trace).operator[softmax]) != MISSING).all()
@@ -178,17 +178,17 @@ RULE = Rule(
     title="Unfused attention",
     look=_look,
     order=300,
-    detects="Attention runs as separate kernels that write and read the matrix of scores.",
-    threshold=f"The kernels between both products take {percent(ATTENTION_SHARE)} of the kernel time or more.",
+    detects="Attention runs as separate kernels that write and read the score matrix.",
+    threshold=f"The kernels between the two matmuls take at least {percent(ATTENTION_SHARE)} of the kernel time.",
     saving=(
-        "At least all kernels between the two products. With shapes of 16 bit also time of the products beyond their need "
-        "at the peak of the GPU. At most all of that time, at least the part beyond four times the need."
+        "All kernels between the two matmuls. With recorded 16-bit shapes, matmul time is saved too. Upper bound: "
+        "the time beyond that at the GPU's peak. Lower bound: the time beyond four times that."
     ),
     notes="""
-        Between two batched products (`bmm`, `baddbmm`) of a stream run at most 8 kernels. All of them are
-        elementwise, norms, reductions or copies, and one is a softmax or its backward pass. With shapes, the
-        later product has as many numbers as the softmax. Fused kernels that compute more in the backward pass
-        stay within the bounds.
+        At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All of them are
+        elementwise, norms, reductions or copies, and one is a softmax or its backward pass. If shapes are recorded,
+        the later matmul has as many elements as the softmax. Fused kernels that recompute in the backward pass stay
+        within the bounds.
     """,
     limits=(Limit.GPU,),
 )

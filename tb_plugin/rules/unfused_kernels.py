@@ -89,7 +89,7 @@ METRICS = OF_RULES.adding(
             "run_length": ("Length", "Kernels per run."),
         },
     ),
-    define(STEPS, "text", {"run_classes": ("Classes", "Kernel classes with a tenth or more of the time.")}),
+    define(STEPS, "text", {"run_classes": ("Classes", "Kernel classes with at least a tenth of the time.")}),
     define(
         STEPS,
         "code",
@@ -174,8 +174,9 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="{run_kernels} small kernels ({run_classes}) follow each other between products and attention: {runs_ns} per "
-        f"step, {{runs_ratio}} of the kernel time, in {{fusible_runs}} {noun(s.per_step(len(longest)), 'run')}"
+        text="{run_kernels} small kernels per step ({run_classes}) run between matmuls and attention. They take "
+        "{runs_ns}, {runs_ratio} of the kernel time, in {fusible_runs} "
+        f"{noun(s.per_step(len(longest)), 'run')}"
         + (", mostly at {run_line}." if line else ".")
         + " If each run took as long as its longest kernel, they would take {fused_ns}.",
         figures=[
@@ -191,8 +192,8 @@ def _look(s: Scene) -> Detection | None:
         threshold=MIN_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes about "
-            "as long as the longest of the run. Lower bound: the launches, and memory traffic between "
+            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes about as "
+            "long as the longest kernel of the run. Lower bound: the launches, and memory traffic between "
             "elementwise kernels of equal shapes."
         ),
         confidence="medium",
@@ -295,24 +296,24 @@ RULE = Rule(
     title="Fusible small kernels",
     look=_look,
     order=320,
-    detects="Small kernels follow each other, and a compiler could fuse them.",
-    threshold=f"Such runs take {percent(MIN_SHARE)} of the kernel time or more.",
+    detects="A compiler could fuse consecutive small kernels.",
+    threshold=f"Such runs take at least {percent(MIN_SHARE)} of the kernel time.",
     saving=(
-        "At most all kernels of a run but the longest, and all operators but the first. At least the launches "
-        "of all but the last kernel. With shapes also the memory traffic between three or more elementwise "
-        "kernels of equal size."
+        "Upper bound: all kernels of a run except the longest, and all operators except the first. Lower bound: "
+        "the launches of all kernels except the last. With shapes, it includes memory traffic between three or "
+        "more elementwise kernels of equal size."
     ),
     notes="""
-        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in
-        any order. It has kernels of 3 operators or more, and at most 64 kernels: as many as `torch.compile`
-        fuses (`max_fusion_size`). Every other kernel ends a run, and so do copies to or from the CPU, another
+        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in any
+        order. Its kernels come from at least 3 operators. It has at most 64 kernels, the fusion limit of
+        `torch.compile` (`max_fusion_size`). Any other kernel ends a run. So do copies to or from the CPU, a new
         step, and a launch from another thread. Memsets and copies within the GPU neither end a run nor count.
 
-        Some kernels belong to no run and end one: kernels of optimizers and of unfused attention, and generated
-        kernels. The same holds for sorts, scans and helpers that an operator launches beside a product.
+        Some small kernels also end a run: those of optimizers, unfused attention and compilers, and sorts and
+        scans. The same holds for helper kernels that an operator launches with a matmul.
 
-        For the traffic, a kernel's time is divided by its inputs and one result; the longest kernel is
-        excluded. The trace does not record which kernel needs which result. The table of the finding lists
+        For memory traffic, a kernel's time is divided by its number of inputs plus one output. The longest kernel
+        is excluded. The trace does not record data dependencies between kernels. The table of the finding lists
         equal runs with their count, time and fused time.
     """,
     limits=(Limit.GPU,),

@@ -80,8 +80,8 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Each kernel needs a launch and reads its tensors again. Upper bound: a fused update takes as "
-            "long as the longest kernel per parameter. Lower bound: twice as long, with one launch in ten."
+            "Each kernel needs a launch and reads its tensors again. Upper bound: a fused update takes as long as "
+            "the longest kernel per parameter. Lower bound: twice as long, and one launch in ten remains."
         ),
         confidence="high",
     )
@@ -116,16 +116,16 @@ RULE = Rule(
     look=_look,
     order=310,
     detects="The optimizer updates each parameter with separate kernels.",
-    threshold=f"{MANY} kernels or more per optimizer step that are not fused, and {SERIES} or more per parameter.",
+    threshold=f"At least {MANY} unfused kernels per optimizer step, and at least {SERIES} per parameter.",
     saving=(
-        "Kernels: at most all but the longest per parameter, at least all but twice what it takes beyond the "
-        "shortest kernel. Launches: at least nine of ten operators, at most all CPU time of the optimizer's "
-        "step."
+        "Upper bound: all kernels except the longest per parameter, and all CPU time of the optimizer step. Lower "
+        "bound: nine of ten operators. A fused update then takes twice the difference between the longest and the "
+        "shortest kernel."
     ),
     needs="Ranges `Optimizer.step#...`.",
     notes="""
-        Fused kernels have the class `optimizer`. The number of parameters is the count of the rarest operator
-        that makes 1 in 40 kernels or more.
+        Fused kernels have the class `optimizer`. The number of parameters is the count of the rarest operator that
+        launches at least 1 in 40 kernels.
     """,
     limits=(
         Limit.CPU,
