@@ -48,7 +48,7 @@ def logs(tmp_path_factory):
 def jobs_of(logs, to):
     catalog = catalog_of(logs)
     catalog.scan()
-    return [job_of(entry.found, str(to), None) for entry in catalog.entries()]
+    return [job_of(entry.files, str(to), None) for entry in catalog.entries()]
 
 
 def contents(folder):
@@ -221,7 +221,7 @@ def workers_shown(url, cache):
     workspace = Workspace(catalog_of(url), InlineWorkers(), FileStore(cache))
     try:
         workspace.catalog.scan()
-        place = Place(workspace.catalog.entries()[0].found.run, None, "1")
+        place = Place(workspace.catalog.entries()[0].files.run, None, "1")
         answer = json.loads(workspace.group(place, "distributed", Params()))
         return [row["worker"] for row in answer["payloads"]["workers"]["rows"]]
     finally:

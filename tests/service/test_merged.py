@@ -68,7 +68,7 @@ def test_a_merged_file_becomes_a_run_with_its_ranks(tmp_path: Path) -> None:
         # A link to the file still opens something: its first rank.
         profile = workspace.profile(Place("run", "m", "default"))
         assert (profile.worker, profile.state) == ("rank0", "ready")
-        assert [entry.found.worker for entry in workspace.catalog.workers(Place("run", "m"))] == ["rank0", "rank1"]
+        assert [entry.files.worker for entry in workspace.catalog.workers(Place("run", "m"))] == ["rank0", "rank1"]
         with pytest.raises(BadRequest, match="2 workers"):
             workspace.catalog.find(Place("run"))
 
@@ -110,7 +110,7 @@ def test_a_changed_file_is_split_anew(tmp_path: Path) -> None:
         write_trace(path)
         workspace.catalog.scan()
         assert named(workspace.runs()) == [("run", "m", "default")]
-        assert workspace.load(Place()).found.rank == ""
+        assert workspace.load(Place()).files.rank == ""
 
 
 def test_ranks_of_one_file_stand_apart_from_the_files_beside_it(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_window_of_a_merged_file_is_one_worker(tmp_path: Path) -> None:
     path.write_text(json.dumps(file))
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
         window = workspace.load(Place("run", "m", window="2-3"))
-        assert window.found.rank == "" and window.summary is not None
+        assert window.files.rank == "" and window.summary is not None
         codes = {issue.code for issue in window.summary.read.issues}
         assert "merged_processes" in codes and named(workspace.runs()) == [("run", "m", "default")]
         workspace.load(Place())
@@ -201,7 +201,7 @@ def test_distributed_asked_before_the_file_is_read(tmp_path: Path) -> None:
 def test_a_rank_summary_of_a_merged_file_is_refused(tmp_path: Path) -> None:
     merged(tmp_path / "log/run/m.json")
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
-        found = workspace.catalog.find(Place()).found
+        found = workspace.catalog.find(Place()).files
         (outcome,) = in_this_process([job_of(found, str(tmp_path / "out"), None)])
         assert "2 ranks" in outcome.reason
 

@@ -46,7 +46,7 @@ def late(*ranks: int) -> Plan:
     ],
 )
 def test_by_hand(planned: Plan, asked: list[list[int]], gained: list[int]) -> None:
-    found = replayed(arrivals(job(planned).met()), asked, planned.ranks, planned.steps)
+    found = replayed(arrivals(job(planned).calls()), asked, planned.ranks, planned.steps)
     assert found.tolist() == [[each] * planned.steps for each in gained]
 
 
@@ -54,7 +54,7 @@ def test_by_hand(planned: Plan, asked: list[list[int]], gained: list[int]) -> No
 def test_by_hand_with_a_lost_call(lost: int) -> None:
     """Of a pair whose rank 0 is late one lacks the call in step 3: the other groups of both still know whose delay it is."""
     planned = Plan(groups=[TP, TP, DP], delay=late(0).delay, missing=lambda r, s, p: (r, s, p) == (lost, 3, 0))
-    found = arrivals(job(planned).met())
+    found = arrivals(job(planned).calls())
     assert replayed(found, [[0]], planned.ranks, planned.steps).tolist() == [[LATE] * planned.steps]
     blamed_for = {
         (int(w), int(s)) for w, s in zip(found.culprit[found.high_ns > 0], found.step[found.high_ns > 0], strict=True)
@@ -69,7 +69,7 @@ def test_by_hand_what_a_lost_call_does_not_excuse() -> None:
         delay=lambda r, s, p: {"compute": LATE} if (r, s, p) in ((0, 3, 0), (1, 3, 2)) else {},
         missing=lambda r, s, p: (r, s, p) == (1, 3, 0),
     )
-    found = arrivals(job(planned).met())
+    found = arrivals(job(planned).calls())
     own = (found.culprit == 1) & (found.step == 3)
     assert found.high_ns[own].tolist().count(LATE) == 1
 
@@ -108,10 +108,10 @@ def test_a_tenth_of_the_calls_of_its_group_its_own_or_of_others_are_lost(
     (planted,) = truth(made.job, made)["stragglers"]
     gain = np.array(planted["gain_ns"])
     late = np.flatnonzero(gain[1:] > given.amount_ns / 2) + 1  # what is beside that is jitter
-    assert told.found.lost_ns[one, late].sum() == pytest.approx(
+    assert told.stragglers.lost_ns[one, late].sum() == pytest.approx(
         gain[late].sum(), rel=0.1 if shape == "experts" else 0.02
     )
-    assert told.found.pattern[one] == given.pattern
+    assert told.stragglers.pattern[one] == given.pattern
     # Of a single delay among experts, before a call that it lost itself, nobody may know what it did.
     unknown = (None,) if (shape, given.pattern, lost) == ("experts", "single", 3) else ()
     assert why(told, one).get("late_cause") in (cause, *unknown)
@@ -148,7 +148,7 @@ def test_what_it_costs_is_what_an_invented_job_gains_without_it(shape: str, seed
     """Nobody waits in the first step for what a rank does behind the last collective of the one before it."""
     given, told, planted = invented(shape, seed)
     assert [told.names[worker] for worker in told.costly] == [f"rank{given.rank}"]
-    lost = told.found.lost_ns[told.costly[0], 1:]
+    lost = told.stragglers.lost_ns[told.costly[0], 1:]
     # Without groups in a stage messages tell less of who waits for whom: 8.6 % too much in one of 20 seeds.
     assert lost.sum() == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.09 if shape == "pipeline" else 0.015)
 
@@ -163,5 +163,5 @@ def test_a_straggler_that_waits_for_its_own_delay_to_come_back_is_missed() -> No
     most = 0.95 * given.amount_ns
     assert min(planted["gain_ns"]) > most
     inherited = told.arrived.inherited_ns[told.arrived.culprit == given.rank]
-    assert int((inherited > most).sum()) == int((told.found.lost_ns[given.rank] > most).sum()) == 3
+    assert int((inherited > most).sum()) == int((told.stragglers.lost_ns[given.rank] > most).sum()) == 3
     assert told.costly == []

@@ -101,7 +101,7 @@ def test_no_database(content: bytes) -> None:
         read(content)
     raw = read({ROWS: content, ANALYSED: database({"StepTraceTime": [(0, "1", 1, 2, 3)]})})
     assert codes(raw) == {"file_lost"}
-    assert [table.name for table in raw.stated] == ["step_times"]
+    assert [table.name for table in raw.reported_tables] == ["step_times"]
 
 
 def test_a_head_that_speaks_of_a_log_is_read(good: bytes) -> None:
@@ -183,7 +183,7 @@ def test_names_of_columns_and_tables_that_are_sql() -> None:
         ),
         lambda found, log: found.read('a"; DROP', whole='x"y startNs'),
     )
-    assert (made.whole('x"y').tolist(), made.whole("startNs").tolist()) == ([7], [8])
+    assert (made.integers('x"y').tolist(), made.integers("startNs").tolist()) == ([7], [8])
 
 
 ODD: list[Any] = [

@@ -37,7 +37,7 @@ def profile(folder: Path, **files: Path) -> FileSource:
 
 def opened(folder: Path, **files: Path) -> TraceTable:
     source = profile(folder, **files)
-    (candidate,) = scanned(folder, READERS).found
+    (candidate,) = scanned(folder, READERS).profiles
     assert candidate.reader.id == "ascend"
     return assemble(raw_of(source))
 
@@ -71,7 +71,7 @@ def test_tables_of_kernels_of_other_tests(folder: str, tmp_path: Path) -> None:
 @needs_recorded
 def test_times_of_steps_of_several_devices(tmp_path: Path) -> None:
     source = profile(tmp_path, analysis__db=EXTRA / "insight_multidevice_db" / "analysis.dat")
-    (steps,) = raw_of(source).stated
+    (steps,) = raw_of(source).reported_tables
     columns = {column.title: column.values.to_pylist() for column in steps.columns}
     assert steps.name == "step_times" and len(columns["Device"]) == 4 and len(set(columns["Device"])) > 1
 
@@ -81,7 +81,7 @@ def test_a_database_without_tables_is_told(tmp_path: Path) -> None:
     path = EXTRA / "insight_multidevice_db" / "ascend_pytorch_profiler.dat"
     source = profile(tmp_path, ascend_pytorch_profiler__db=path, analysis__db=path.with_name("analysis.dat"))
     raw = raw_of(source)
-    assert codes(raw, "ascend_pytorch_profiler.db") and len(raw.stated) == 1
+    assert codes(raw, "ascend_pytorch_profiler.db") and len(raw.reported_tables) == 1
     with pytest.raises(UnreadableTrace):
         raw_of(profile(tmp_path / "alone", ascend_pytorch_profiler__db=path))
 

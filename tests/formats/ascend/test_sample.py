@@ -87,7 +87,7 @@ def test_times_of_steps_are_those_of_the_kernels(case: Case) -> None:
 
 
 def test_the_stated_times_of_steps(case: Case) -> None:
-    (table,) = (each for each in case.trace.stated if each.name == "step_times")
+    (table,) = (each for each in case.trace.reported_tables if each.name == "step_times")
     columns = {column.key: column.values.to_pylist() for column in table.columns}
     for key in (
         "computing_ns", "communication_ns", "overlapped_ns", "free_ns", "bubble_ns", "stage_ns", "exposed_ns", "preparing_ns",
@@ -99,7 +99,7 @@ def test_the_stated_times_of_steps(case: Case) -> None:
 
 def test_communication(case: Case) -> None:
     """Calls, what they moved, and whose the groups are, as they were invented."""
-    tables = {name: reported_table(case.trace.stated, name) for name in (OPERATIONS, BANDS, LINKS, GROUPS)}
+    tables = {name: reported_table(case.trace.reported_tables, name) for name in (OPERATIONS, BANDS, LINKS, GROUPS)}
     calls, bands, links, groups = (found.to_pylist() for found in tables.values() if found is not None)
     said = {one["name"]: one for one in case.truth["collectives"]}
     assert [row["operation"] for row in sorted(calls, key=lambda row: row["start_ns"])] == [*said]
@@ -296,7 +296,7 @@ def test_each_allocator_has_its_own_chart(case: Case) -> None:
     trace, part = case.trace, CountersAnalysis().part(case.trace, Params())
     charts = {each.key: each for each in part.payloads["counters"].counters}  # type: ignore[union-attr]
     memory, device = trace.memory, f"npu:{case.truth['device']}"
-    graph = trace.stated_memory.allocator != MISSING
+    graph = trace.reported_memory.allocator != MISSING
     assert graph.any() and not graph.all()
     for name, own in ((device, ~graph), (f"{device} GE", graph)):
         chart, total = charts[f"allocated:{name}"], memory.total_allocated[own]
