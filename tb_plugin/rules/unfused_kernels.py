@@ -174,7 +174,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="{run_kernels} small kernels per step ({run_classes}) run between matmuls and attention. They take "
+        text="Per step, {run_kernels} small kernels ({run_classes}) run between matmuls and attention. They take "
         "{runs_ns}, {runs_ratio} of the kernel time, in {fusible_runs} "
         f"{noun(s.per_step(len(longest)), 'run')}"
         + (", mostly at {run_line}." if line else ".")
