@@ -24,53 +24,50 @@ _MEMORY = "profile(profile_memory=True) records them."
 
 RECORDING = {
     "device_events_missing": Advice(
-        "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...), and look in the job's log for messages of "
-        "Kineto or CUPTI: another profiler may have held the device."
+        "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...). Check the job's log for messages "
+        "from Kineto or CUPTI: another profiler may have blocked the device."
     ),
     "unlaunched": Advice(
-        "Usual when the profiler started while work was queued, and in traces without host events. Use "
-        "schedule(warmup=1) or more, and record ProfilerActivity.CPU as well."
+        "This is normal if the profiler started while work was queued, or without host events. Use "
+        "schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
     ),
     "capture_missing": Advice(
-        "Record the capture of the graphs too, and put that trace into a folder capture_traces/ beside this one, or choose "
-        "it under Capture (--capture).",
+        "Record the graph capture too. Put that trace into a folder capture_traces/ next to this one, or select it "
+        "under Capture (--capture).",
     ),
-    "external_ids_disagree": Advice("The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids."),
+    "external_ids_disagree": Advice("The launch is used instead. PyTorch 2.0 to 2.4 is known to write wrong ids."),
     "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
-    "steps_missing.server": Advice(
-        "Set TORCH_TRACE_STEPS to a pattern of the annotations that mark the server's steps."
-    ),
-    "steps_incomplete": Advice(
-        "Let the schedule's active phase be longer than what you need, or synchronise before the last step ends."
-    ),
+    "steps_missing.server": Advice("Set TORCH_TRACE_STEPS to a pattern that matches the server's step annotations."),
+    "steps_incomplete": Advice("Use a longer active phase in the schedule, or synchronise before the last step ends."),
     "shapes_missing": Advice("profile(record_shapes=True) records them."),
     "stacks_missing": Advice("profile(with_stack=True) records them."),
     "memory_missing": Advice(_MEMORY),
     "memory_incomplete": Advice("PyTorch 1.10 and newer record both."),
     "categories_missing": Advice(
-        "_record_memory_history(stacks='python') records stacks; begin before the model is made and record a whole step."
+        "_record_memory_history(stacks='python') records stacks. Start before building the model, and record a "
+        "whole step."
     ),
-    "health.python": Advice("with_stack=False leaves them out."),
+    "health.python": Advice("with_stack=False omits them."),
     "view.kernels": Advice(_DEVICE_ACTIVITY),
     "view.launches": Advice(_DEVICE_ACTIVITY),
     "view.idle": Advice(_DEVICE_ACTIVITY),
     "view.operators": Advice("Add ProfilerActivity.CPU to profile(activities=...)."),
     "view.stacks": Advice("Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls."),
     "view.modules": Advice(
-        "profile(with_stack=True) records them, and so do tb_plugin.annotate(model) and the PyTorch Lightning profiler."
+        "profile(with_stack=True), tb_plugin.annotate(model) or the PyTorch Lightning profiler records them."
     ),
-    "view.backward": Advice("Record the operators of steps that call backward(): ProfilerActivity.CPU."),
+    "view.backward": Advice("Record operators (ProfilerActivity.CPU) in steps that call backward()."),
     "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
     "view.memory": Advice(_MEMORY),
-    "view.distributed": Advice("Record a job of several processes: torch.distributed (DDP, FSDP, ...)."),
-    "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before the training."),
-    "history_cut": Advice("Begin to record earlier."),
+    "view.distributed": Advice("Record a job with several processes: torch.distributed (DDP, FSDP, ...)."),
+    "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before training starts."),
+    "history_cut": Advice("Start recording earlier."),
     "history_cut.stated": Advice(
-        "Let it keep more: _record_memory_history(max_entries=...). To begin earlier would not help."
+        "Record more events: _record_memory_history(max_entries=...). Starting earlier would not help."
     ),
     "snapshot_stacks_missing": Advice("Record with _record_memory_history(context='all', stacks='all')."),
     "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
-    "view.growth": Advice("torch.cuda.memory._record_memory_history() before the training records it."),
+    "view.growth": Advice("Call torch.cuda.memory._record_memory_history() before training starts."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
 """Advice for better recordings."""
@@ -170,25 +167,22 @@ PYTORCH = Recorder(
     numbers_operators=True,
 )
 
-_AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"
+_AS_JSON = "Export the trace as JSON, to a path without .pftrace"
 PYTORCH_PACKETS = replace(
     PYTORCH,
     id="pytorch_packets",
     advice={
         **PYTORCH.advice,
-        "format_lacks": Advice(f"{_AS_JSON}, where they matter."),
-        "memory_missing": Advice(f"{_AS_JSON}: packets hold none, also with profile(profile_memory=True)."),
-        "view.memory": Advice(f"{_AS_JSON}, with profile(profile_memory=True): packets never hold them."),
+        "format_lacks": Advice(f"{_AS_JSON}, if you need them."),
+        "memory_missing": Advice(f"{_AS_JSON}: packets contain none, even with profile(profile_memory=True)."),
+        "view.memory": Advice(f"{_AS_JSON}, with profile(profile_memory=True). Packets never contain them."),
     },
-    lacks="allocator events, the direction of copies (findings about copies between host and device stay silent), static "
-    "shared memory, or what the JSON says of the machine, the job and the profiler's options",
+    lacks="allocator events, copy directions (findings about copies between host and device are skipped), static shared "
+    "memory, or machine, job and profiler options",
 )
 """PyTorch's profiler with trace packets as output format (Cuspy)."""
 
-_LEGACY = Advice(
-    "Its device rows are those of the legacy autograd profiler: the timeline draws them, no page sums them. Record with "
-    "torch.profiler."
-)
+_LEGACY = Advice("Device rows of the legacy autograd profiler appear in the timeline only. Record with torch.profiler.")
 PYTORCH_LEGACY = replace(
     PYTORCH,
     id="pytorch_legacy",
