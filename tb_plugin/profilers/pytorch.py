@@ -177,8 +177,8 @@ PYTORCH_PACKETS = replace(
         "memory_missing": Advice(f"{_AS_JSON}: packets contain none, even with profile(profile_memory=True)."),
         "view.memory": Advice(f"{_AS_JSON}, with profile(profile_memory=True). Packets never contain them."),
     },
-    lacks="allocator events, copy directions (findings about copies between host and device are skipped), static shared "
-    "memory, or machine, job and profiler options",
+    lacks="allocator events, copy directions (findings about host-device copies are skipped), static shared memory, or "
+    "machine, job and profiler options",
 )
 """PyTorch's profiler with trace packets as output format (Cuspy)."""
 

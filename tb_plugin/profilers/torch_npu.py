@@ -97,8 +97,8 @@ _OWN = {
         "once: one torch.autocast around the pass, or model.to(torch.bfloat16)."
     ),
     "low_frequency": Advice(
-        "Check temperature and power of the device (npu-smi info -t temp, -t power), its cooling, and other "
-        "processes on the node. Compare the other ranks: one slow device slows down all of them."
+        "Check temperature and power (npu-smi info -t temp, -t power), cooling, and other processes on the node. "
+        "Compare the other ranks: one slow device slows down all of them."
     ),
     "memory_bound": Advice(
         "Compute more per byte: use fused operators (npu_fusion_attention, npu_swiglu, npu_rms_norm, "

@@ -50,7 +50,7 @@ METRICS = SHARED.adding(
         CHOSEN_STEPS,
         "count",
         {
-            "findings": ("Findings", "Checks with a finding."),
+            "findings": ("Findings", "Checks that found a problem."),
             "rules_looked": ("Checks run", "Checks that ran, with or without a finding."),
             "evidence": ("Events", "Events that support the finding."),
         },

@@ -49,7 +49,7 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "usual_step_ns": ("Usual step", "Median duration of the other steps."),
-            "excess_ns": ("Excess", "Slow step durations minus the usual step, summed."),
+            "excess_ns": ("Excess", "Excess of slow steps over the usual step, summed."),
         },
     ),
     define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),

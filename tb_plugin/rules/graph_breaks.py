@@ -55,7 +55,7 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="low",
         text=f"Compiled code has {{breaks}} {noun(len(breaks), 'graph break')}, reached {{breaking_calls}} "
-        f"{noun(len(mine), 'time')} in all"
+        f"{noun(len(mine), 'time')} in total"
         + (", most often at {break_line}" if line else "")
         + ". Guards and wrappers after the breaks take {breaking_ns}.",
         figures=figures,

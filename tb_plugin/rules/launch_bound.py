@@ -22,12 +22,12 @@ def _look(s: Scene) -> Detection | None:
     if found is None:
         return None
     share = next(figure.value for figure in found.figures if figure.metric.key == "launching_ratio")
+    step = "each {step_time_mean_ns} step" if s.trace.steps.recorded else "this {step_time_mean_ns} recording"
     notice = s.notice(
         RULE,
         severity=severity_of(float(share or 0)),
-        text="Devices wait for launches {launching_ns} of each {step_time_mean_ns} "
-        f"{'step' if s.trace.steps.recorded else 'recording'}. A launch takes {{launch_every_ns}} of host time, "
-        "and half of the kernels take at most {kernel_median_ns}.",
+        text=f"In {step}, devices wait {{launching_ns}} for launches. A launch takes {{launch_every_ns}} of host time, and "
+        "half of the kernels take at most {kernel_median_ns}.",
         figures=list(found.figures),
         measure="launching_ratio",
         threshold=STARVED,

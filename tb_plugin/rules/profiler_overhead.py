@@ -75,8 +75,8 @@ def _look(s: Scene) -> Detection | None:
     if rate >= CALLS_A_MS:
         text.append(
             "The profiler recorded {python_rate} Python calls per millisecond, and devices wait for the host "
-            "{waiting_host_ratio} of the time. Recording without stacks would shorten this wait by an unknown "
-            "amount."
+            "during {waiting_host_ratio} of the time. Recording without stacks would shorten this wait by an "
+            "unknown amount."
         )
         todo.append(s.todo(RULE, "stacks"))
         figures += [METRICS.figure("python_rate", rate), METRICS.figure("waiting_host_ratio", waiting)]

@@ -80,11 +80,11 @@ def _look(s: Scene) -> Detection | None:
         **({"python_line": lines[0][0], "python_line_ns": s.per_step(measure(lines[0][1]))} if lines else {}),
     }
     with_stacks = bool((s.trace.operators.stack != MISSING).any())
-    step = "step" if s.trace.steps.recorded else "recording"
+    step = "each {step_time_mean_ns} step" if s.trace.steps.recorded else "this {step_time_mean_ns} recording"
     notice = s.notice(
         RULE,
         severity=severity_of(idle / s.step_ns),
-        text=f"Devices wait for Python {{python_idle_ns}} of each {{step_time_mean_ns}} {step}"
+        text=f"In {step}, devices wait {{python_idle_ns}} for Python"
         + (
             ". Most Python time is at {python_line} ({python_line_ns})."
             if lines

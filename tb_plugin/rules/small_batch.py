@@ -34,7 +34,7 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="medium",
         text=(
-            "Devices wait for launches {launching_ratio} of the time, and half of the kernels take at most "
+            "Devices wait for launches during {launching_ratio} of the time, and half of the kernels take at most "
             "{kernel_median_ns}. A batch twice as large needs no additional launches."
         ),
         figures=list(found.figures),
@@ -68,9 +68,9 @@ RULE = Rule(
     ),
     needs="Backward operators.",
     notes="""
-        The rule is skipped if data loading takes over 5 % of the step, or if over half of the GPU memory was
-        allocated. Both bounds assume that the data loader keeps up. They ignore convergence. `launch_bound`
-        includes most of this saving too.
+        The rule is skipped if data loading takes more than 5 % of the step. It is also skipped if more than half of
+        the GPU memory was allocated. Both bounds assume that the data loader keeps up. They ignore convergence.
+        `launch_bound` includes most of this saving too.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),
