@@ -41,7 +41,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 WORTH = 0.01
-"""Smallest share of the step that a finding must save; smaller savings are within step-to-step noise."""
+"""Minimum share of the step that a finding must save; smaller savings are within step-to-step noise."""
 
 
 def percent(share: float) -> str:
@@ -300,7 +300,7 @@ class NoSaving(Enum):
 
 
 NO_SAVING: Final = NoSaving.NO_SAVING
-"""The trace does not show how much time a fix would save."""
+"""For findings whose saving the trace does not show."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +323,7 @@ class Detection:
     notice: Notice
     saving: Bounds | NoSaving
     events: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    """Rows of the evidence, most important first."""
+    """Rows of the events that show the problem, most important first."""
     takes_ns: int | None = None
     """Time of the detected problem in all steps, an upper bound of the saving. None: no such bound."""
     table: Frame | None = None
@@ -361,17 +361,16 @@ class Rule:
     cases: tuple[str, ...] = ("",)
     """Cases with separate advice (``data_loading.workers``); "" is the default case."""
     saves: bool = True
-    """Whether the rule estimates a saving."""
     has_data: Callable[[TraceTable], bool] | None = None
     """Returns whether a trace has the data that the rule needs. None: every trace has it."""
     stays_without_saving: bool = False
-    """Show the finding even if its saving is not significant."""
+    """Whether the finding is shown even if its saving is not significant."""
     needs_kernels: bool = False
-    """The rule needs idle time or overlap, which are unknown if kernels are missing."""
+    """Whether the rule uses idle time or overlap, which are unknown if kernels are missing."""
     limits: tuple[Limit, ...] = ()
-    """Limits of a program for which this finding comes first."""
+    """If one of these limits the program, this finding comes first."""
     is_fallback: bool = False
-    """The rule runs only if the other findings explain too little."""
+    """Whether the rule runs only if the other findings explain too little."""
 
     @property
     def id(self) -> str:

@@ -25,7 +25,7 @@ Bool = npt.NDArray[np.bool_]
 
 ONE_RANK = "One rank's trace cannot separate waiting from transfer."
 _LEAST_SHARE = 0.01
-"""Share of the steps; with less exposed communication, no rule about collectives can apply."""
+"""Minimum share of exposed communication in the steps; below it, no rule about collectives applies."""
 _REDUCES = ("all_reduce", "reduce_scatter", "reduce")
 """Collectives that may reduce gradients."""
 
@@ -47,13 +47,13 @@ class Collectives:
     group: Int64
     """String id of the process group's name, -1 = unknown."""
     is_gradient: Bool
-    """Whether it reduces gradients on a device, so the rest of the backward pass does not need its result."""
+    """Whether the collective reduces gradients on a device. The rest of the backward pass does not need its result."""
     is_serial: Bool
-    """Whether it reduces gradients on the compute stream."""
+    """Whether the collective reduces gradients on the compute stream."""
     ready_ns: Int64
-    """For gradients: compute time in the trace before they are available."""
+    """Compute time in the trace before the collective's gradients are available; 0 for other collectives."""
     until_ns: Int64
-    """For gradients: compute time in the trace before the end of the step's backward pass."""
+    """Compute time in the trace before the end of the step's backward pass; 0 without gradient collectives."""
 
     def of(self, rows: Bool | Int64) -> Collectives:
         """Returns the selected collectives."""
@@ -101,7 +101,7 @@ def _computes(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tuple[Bool, Int64, Int64]:
-    """Gradient reductions: a mask, ``ready_ns`` and ``until_ns``, as in ``Collectives``.
+    """Finds gradient reductions: a mask, ``ready_ns`` and ``until_ns``, as in ``Collectives``.
 
     ``AccumulateGrad`` or a known reducing operator launches them, or they directly follow the backward pass.
     """

@@ -31,11 +31,11 @@ _HTOD = 0
 """Index of "host to device" among copy directions."""
 _PAGEABLE = "pageable"
 OFTEN = 0.5
-"""Share of the steps in which a call must occur; rarer waits, such as for checkpoints, are fine."""
+"""Minimum share of the steps with the call. Rarer waits, such as for checkpoints, are fine."""
 _MOSTLY = 0.9
-"""Share of an operator's duration spent waiting: above it, waiting is its purpose, as for ``aten::item``."""
+"""Minimum share of an operator's duration spent waiting for it to count as a wait, such as ``aten::item``."""
 _PARTLY = 0.25
-"""Share of an operator's duration spent waiting: below it, the operator does other work too."""
+"""Minimum share of an operator's duration spent waiting; below it, the operator does other work too."""
 _DEEP = 32
 """Maximum nesting depth of operators."""
 

@@ -45,11 +45,11 @@ METRICS = OF_RULES.adding(
 )
 
 STARVED = 0.01
-"""Smallest launch idle time, as a share of the step."""
+"""Minimum launch idle time, as a share of the step."""
 LONG_NS = 1_000_000
 """Longest idle period attributed to launches. In longer ones, operators load code or compute on the host."""
 AMONG = 1 / 3
-"""Smallest share of idle time caused by launches. Idle time caused by the device itself is excluded."""
+"""Minimum share of idle time caused by launches. Idle time caused by the device itself is excluded."""
 FEW = 20
 """Minimum launches per step."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)

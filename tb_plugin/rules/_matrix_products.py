@@ -24,7 +24,7 @@ Float64 = npt.NDArray[np.float64]
 STEP = 8
 """Matrix units take 16 bytes at once: 8 numbers of 16 bits."""
 SHORT_NS = 10_000
-"""Shorter kernels consist mostly of start and end, so faster arithmetic saves nothing for certain."""
+"""Shorter kernels may gain nothing from faster arithmetic, because start and end take most of their time."""
 
 USUAL = 3
 """Large products reach half of a device's peak or more; a third leaves room for awkward shapes."""

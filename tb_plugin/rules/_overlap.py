@@ -14,7 +14,7 @@ from tb_plugin.rules._base import Scene
 Int64 = npt.NDArray[np.int64]
 
 HIDDEN = 0.75
-"""Share of an overlapped copy that is certainly saved; copy and compute share memory bandwidth."""
+"""Lower bound of the time saved by overlapping a copy, as a share; copy and compute share memory bandwidth."""
 
 
 def bytes_of(trace: TraceTable, copies: Int64) -> Int64:

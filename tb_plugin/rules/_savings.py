@@ -54,7 +54,7 @@ class Finding:
     event_count: int
     """Number of events in the evidence, including those not listed."""
     share_ns: float
-    """Upper bound of the saving per step. Without a saving, the time it takes, or 0 if unknown."""
+    """Upper bound of the saving per step. Without a saving, the time that the problem takes, 0 if unknown."""
     table: Frame | None = None
 
 
@@ -210,8 +210,8 @@ def _repeated(scene: Scene, change: Change) -> Change:
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
     """Most time that a change can save in all steps, in nanoseconds.
 
-    Saving host time also removes the idle time that follows it. It saves at most the idle time of a device. Saving
-    device work removes at most the union of its kernels.
+    Saved host time includes the idle time that follows it, up to the idle time of a device. Saved device work is at
+    most the union of its kernels.
     """
     trace, steps = scene.trace, scene.steps
     length = int((steps.end_ns - steps.start_ns).sum())

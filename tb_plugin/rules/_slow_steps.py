@@ -65,11 +65,11 @@ METRICS = OF_RULES.adding(
 OTHERS = 3
 """Minimum number of other steps for a meaningful median."""
 FAR = 8
-"""Median absolute deviations beyond the median from which a step is slow."""
+"""Minimum excess of a slow step over the median, in median absolute deviations."""
 TOLD = 0.1
-"""Smallest share of the excess in the largest part for a line, call or kernel to be reported."""
+"""Minimum share of the largest difference for a line, call or kernel to be reported."""
 HOST_BOUND = 0.9
-"""Share of the step from which the host or a device is always busy."""
+"""Minimum busy share of the step for a host or device to be the bottleneck."""
 _BUSY = {
     "kernel": "Kernels",
     "memcpy": "Copies",
@@ -139,7 +139,7 @@ def changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of the steps: its time in each step."""
+    """A part of the steps, with its time in each step."""
 
     title: str
     ns: Int64

@@ -27,11 +27,11 @@ from tb_plugin.rules._base import Scene
 from tb_plugin.rules._limits import Limit
 
 MIN_SHARE = 0.2
-"""Share of the steps from which a part other than kernels limits a program."""
+"""Minimum share of the steps for anything except kernels to be the limit."""
 MIN_UNRECORDED = 0.5
-"""Share of kernel launches without a recorded kernel from which idle time is unknown."""
+"""Minimum share of kernel launches without a recorded kernel for idle time to be unknown."""
 MIN_UNKNOWN = 0.5
-"""Share of the kernel time from which kernels of unknown classes limit a program."""
+"""Minimum share of the kernel time for kernels of unknown classes to be the limit."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -65,7 +65,7 @@ class Verdict:
     earlier: Ranges
     """When a device runs unrecorded work in the steps."""
     recorded: float = 1.0
-    """Share of operators or launched kernels that was recorded; 1 for other limits."""
+    """Recorded share of operators or of launched kernels; 1 for other limits."""
 
 
 @remembered

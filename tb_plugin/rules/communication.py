@@ -29,7 +29,7 @@ from tb_plugin.rules.small_collectives import small
 Int64 = npt.NDArray[np.int64]
 
 EXPOSED_SHARE = 0.05
-"""Share of the steps. The last gradients of a backward pass cannot overlap; they may take half of it."""
+"""Minimum share of the steps. The last gradients of a backward pass cannot overlap and may take half of it."""
 UNKNOWN = (
     "The device computes nothing while only communication runs. No launches were recorded, so the "
     "saving from overlap is unknown."

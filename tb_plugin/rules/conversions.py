@@ -15,9 +15,9 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 CONVERSION_SHARE = 0.02
-"""Share of the kernel time in the steps; every program needs some conversions."""
+"""Minimum share of the kernel time; every program needs some conversions."""
 MEDIUM_SHARE = 0.1
-"""Share above which conversions exceed those at the inputs and outputs of a model."""
+"""Minimum share for medium severity, above that of conversions at a model's inputs and outputs."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

@@ -23,7 +23,7 @@ METRICS = OF_RULES.adding(
 Int64 = npt.NDArray[np.int64]
 
 DATALOADER_SHARE = 0.02
-"""Share of the steps, lower than the usual 5 %, because the fix changes one argument."""
+"""Minimum share of the steps. It is below the usual 5 %, because the fix changes only one argument."""
 GONE = 0.75
 """Share of exposed data loading that a fix certainly saves (measured with 4 workers on a V100: 0.83 and 0.86).
 

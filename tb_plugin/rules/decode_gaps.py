@@ -36,7 +36,7 @@ METRICS = OF_RULES.adding(
 )
 
 SHARE = 0.05
-"""Smallest share of gaps in the time between decode step starts; a launch and a token copy take some."""
+"""Minimum share of gaps in the step-to-step time; a launch and a token copy take some time anyway."""
 
 
 def _look(s: Scene) -> Detection | None:

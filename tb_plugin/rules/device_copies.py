@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MIN_SHARE = 0.02
-"""Share of the steps; most programs copy a little within the device."""
+"""Minimum share of the steps; most programs copy a little within the device."""
 NAMED = 3
 """Maximum number of operators in the sentence."""
 METRICS = OF_RULES.adding(

@@ -16,7 +16,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 UNEVEN = 1.25
-"""Largest token count divided by the mean; with some hundred tokens per rank, chance gives less."""
+"""Minimum ratio of the largest token count to the mean. With some hundred tokens per rank, chance gives less."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

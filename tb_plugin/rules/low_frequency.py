@@ -17,7 +17,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 LOW_SHARE = 0.01
-"""Share of the kernel time; a single sample may be late."""
+"""Minimum share of the kernel time; a single sample may be late."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

@@ -10,7 +10,7 @@ from tb_plugin.rules._limits import Limit
 
 LOW_UTILIZATION = 0.5
 EXPLAINED = 0.5
-"""Share of the idle time from which other findings explain it."""
+"""Minimum share of the idle time that other findings must save to explain it."""
 _CASES = {Cause.UNEXPLAINED: "unexplained", Cause.INITIALISATION: "initialisation", Cause.CAPTURE: "capture"}
 
 

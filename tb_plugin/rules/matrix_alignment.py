@@ -22,7 +22,7 @@ Int64 = npt.NDArray[np.int64]
 SLOW = 2.0
 """Minimum time per operation, relative to aligned matmuls. Partly filled tiles alone cost less."""
 ALIGNMENT_SHARE = 0.01
-"""Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

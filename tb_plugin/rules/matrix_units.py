@@ -37,7 +37,7 @@ METRICS = OF_RULES.adding(
 )
 
 MATRIX_SHARE = 0.1
-"""Smallest share of the kernel time; below it, faster matmuls hardly shorten a step."""
+"""Minimum share of the kernel time; below it, faster matmuls hardly shorten a step."""
 
 
 def _look(s: Scene) -> Detection | None:

@@ -20,11 +20,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 READING = 0.5
-"""Smallest share of a kernel's time spent reading memory."""
+"""Minimum share of a kernel's time spent reading memory."""
 TIMES = 2
-"""Smallest ratio of memory time to compute time; closer to 1, both overlap and neither is the bottleneck."""
+"""Minimum ratio of memory time to compute time; near 1, both overlap and neither is the bottleneck."""
 BOUND_SHARE = 0.1
-"""Share of the kernel time in the steps; every program has some kernels that mostly read."""
+"""Minimum share of the kernel time; every program has some kernels that mostly read."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

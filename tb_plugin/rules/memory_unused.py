@@ -12,7 +12,10 @@ from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
-    """Same as the finding of the memory view. The device with the least free memory decides, as all run one model."""
+    """Same as the finding of the memory view.
+
+    The device with the least free memory counts, because all run the same model.
+    """
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     devices = [device for device in devices_of(s.trace) if not device.is_host]

@@ -22,11 +22,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 FILLED = 0.5
-"""Blocks per multiprocessor; two kernels with fewer blocks fit on a device together."""
+"""Maximum blocks per multiprocessor; two such kernels fit on a device together."""
 LONG_NS = 20_000
 """Shortest kernel worth overlapping; synchronising two streams takes about as long."""
 OVERLAP_SHARE = 0.02
-"""Smallest share of the steps; smaller shares are within step-to-step noise."""
+"""Minimum share of the steps; smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -99,7 +99,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _part_filled(s: Scene) -> Int64:
-    """Rows of the steps' long kernels with too few blocks, sorted by start."""
+    """Rows of long kernels in the steps with too few blocks, sorted by start."""
     args = s.trace.device_args
     few = args.row[(args.blocks_per_sm > 0) & (args.blocks_per_sm < FILLED)].astype(np.int64)
     trace = s.trace

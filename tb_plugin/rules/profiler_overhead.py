@@ -47,11 +47,11 @@ METRICS = OF_RULES.adding(
 )
 
 OVERHEAD_SHARE = 0.01
-"""Smallest share of the steps; smaller shares are within step-to-step noise."""
+"""Minimum share of the steps; smaller shares are within step-to-step noise."""
 CALLS_A_MS = 100
-"""Python calls per millisecond; recording one takes about 1 us, so this is a tenth of host time."""
+"""Minimum Python calls per millisecond. Recording one takes about 1 us, so this is a tenth of host time."""
 WAITING = 0.1
-"""Smallest share of the step in which the device waits for the host; below it, a slow host matters little."""
+"""Minimum share of the step in which the device waits for the host; below it, a slow host matters little."""
 _HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)
 
 

@@ -48,14 +48,14 @@ METRICS = OF_RULES.adding(
 )
 
 PYTHON_SHARE = 0.02
-"""Share of the step; every program runs some Python between operators."""
+"""Minimum share of the step; every program runs some Python between operators."""
 DOUBT = 0.5
-"""Largest unknown idle time relative to Python idle time; beyond it, operators may be missing from the trace."""
+"""Maximum unknown idle time relative to Python idle time; beyond it, operators may be missing from the trace."""
 _UNKNOWN = (Cause.NOT_RECORDED, Cause.UNEXPLAINED)
 WORST = 3
-"""Maximum number of lines that the lower bound removes."""
+"""Maximum number of Python lines that the lower bound assumes fixed."""
 LINE_SHARE = 0.1
-"""Smallest share of the Python time for a line to be reported."""
+"""Minimum share of the Python time for a line to be reported."""
 
 
 def _look(s: Scene) -> Detection | None:

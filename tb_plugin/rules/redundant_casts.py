@@ -1,4 +1,4 @@
-"""Repeated casts, and casts there and back."""
+"""Repeated and round-trip casts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Bool = npt.NDArray[np.bool_]
 REPEATED = 4
 """Minimum casts by one line in one module call; those of queries, keys and values may look alike."""
 CAST_SHARE = 0.01
-"""Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

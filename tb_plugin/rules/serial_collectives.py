@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 SERIAL_SHARE = 0.02
-"""Smallest share of the steps; smaller shares are within step-to-step noise."""
+"""Minimum share of the steps; smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(

@@ -25,7 +25,7 @@ _WORDS = Words(
     advice={},
 )
 ALONE = 0.5
-"""Smallest share of the excess by which the first step exceeds every other step."""
+"""Minimum share of the excess by which the first step exceeds every other step."""
 
 
 def is_slow(dur: Int64) -> bool:

@@ -13,9 +13,9 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.memory_limit import fullest
 
 MOSTLY_STARVED = 0.3
-"""Smallest share of launch idle in the step; the device is then busy 70 % or less."""
+"""Minimum share of launch idle time in the step; the device is then busy 70 % or less."""
 ROOM = 0.5
-"""Largest share of device memory in use; twice the allocation then fits."""
+"""Maximum share of device memory in use; twice the allocation then fits."""
 FED = 0.05
 # A larger batch needs more input, so data loading must be short.
 BATCHES = 2

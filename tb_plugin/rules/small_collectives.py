@@ -29,9 +29,12 @@ MANY = 10
 SMALL_BYTES = 64 << 10
 """Size below which latency dominates; the slowest network moves it in 7 us."""
 NETWORK = 10.0
-"""Bytes per nanosecond of any network between devices, used if no larger collective is faster."""
+"""Transfer rate that any network between devices reaches, in bytes per nanosecond.
+
+A higher rate in the trace is used instead.
+"""
 LATENCY_SHARE = 0.01
-"""Smallest share of the steps; smaller shares are within step-to-step noise."""
+"""Minimum share of the steps; smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(

@@ -15,7 +15,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 SMALL_SHARE = 0.1
-"""Share of the packet time on such links; every training run sends some small packets."""
+"""Minimum share of the packet time on such links; every training run sends some small packets."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

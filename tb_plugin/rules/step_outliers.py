@@ -12,7 +12,7 @@ from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, is_multi_
 from tb_plugin.rules.slow_first_step import is_slow
 
 BEYOND = 0.2
-"""Smallest excess of a slow step, relative to the usual step."""
+"""Minimum excess of a slow step, relative to the usual step."""
 
 _ADVICE = {
     Cause.GARBAGE_COLLECTION: garbage_collection.RULE,

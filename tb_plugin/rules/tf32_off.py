@@ -14,7 +14,7 @@ from tb_plugin.rules._matrix_products import faster, on_units, plain_products
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 TF32_SHARE = 0.01
-"""Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

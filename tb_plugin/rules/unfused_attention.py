@@ -27,9 +27,9 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ATTENTION_SHARE = 0.01
-"""Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 MOST_BETWEEN = 8
-"""Maximum kernels between the two products: scale, mask, casts, softmax, dropout."""
+"""Maximum number of kernels between the two matmuls: scale, mask, casts, softmax, dropout."""
 USUAL = 4
 """Peak 16-bit rate divided by the lowest rate of fused kernels, including recomputation in the backward pass."""
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
@@ -50,14 +50,14 @@ METRICS = OF_RULES.adding(
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Unfused attention. ``rows`` are rows, the other fields indices into ``streams``."""
+    """Unfused attention. ``rows`` contains rows of the trace; the other fields are indices into ``streams``."""
 
     softmax: Int64
     before: Int64
     after: Int64
-    """The products before and after each softmax."""
+    """The matmuls before and after each softmax."""
     rows: Int64
-    """The kernels between the two products."""
+    """The kernels between the two matmuls."""
 
 
 @remembered
@@ -134,7 +134,7 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
-    """Whether each product has an input or output as large as the softmax; True if shapes are not recorded."""
+    """Whether each matmul has an input or output as large as the softmax; True if shapes are not recorded."""
     numbers, texts = extents(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
     counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
@@ -145,7 +145,7 @@ def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
 
 
 def _counts(text: str) -> set[int]:
-    """Number of elements of each input of a product, and of its output."""
+    """Number of elements of each input of a matmul, and of its output."""
     inputs = [dims for dims in sizes(text) if dims]
     made = [(*inputs[-2][:-1], inputs[-1][-1])] if len(inputs) > 1 else []
     return {math.prod(dims) for dims in (*inputs, *made)}

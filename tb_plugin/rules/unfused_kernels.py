@@ -42,7 +42,7 @@ Two operators often work on different tensors, and one operator may launch sever
 MAX_KERNELS = 64
 """Maximum fusion size of torch.compile (torch._inductor.config.max_fusion_size)."""
 MIN_SHARE = 0.01
-"""Smallest share of the kernel time in the steps; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
     {
         KernelClass.NORMALISATION: "norm",

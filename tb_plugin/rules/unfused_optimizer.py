@@ -25,7 +25,7 @@ SERIES = 3
 _RARE = 40
 """Operators with fewer calls than 1/40 of the kernels are not part of every parameter's update."""
 _PASSES = 2
-"""Longest duration of a fused update, relative to the longest kernel per parameter."""
+"""Maximum duration of a fused update, relative to the longest kernel per parameter."""
 _STAY = 10
 """A fused update needs at most one in this many launches."""
 METRICS = OF_RULES.adding(
