@@ -51,9 +51,9 @@ class Collectives:
     is_serial: Bool
     """Whether the collective reduces gradients on the compute stream."""
     ready_ns: Int64
-    """Compute time in the trace before the collective's gradients are available; 0 for other collectives."""
+    """Compute time in the trace before the collective's gradients are available; only valid if ``is_gradient``."""
     until_ns: Int64
-    """Compute time in the trace before the end of the step's backward pass; 0 without gradient collectives."""
+    """Compute time in the trace before the end of the step's backward pass; only valid if ``is_gradient``."""
 
     def of(self, rows: Bool | Int64) -> Collectives:
         """Returns the selected collectives."""
