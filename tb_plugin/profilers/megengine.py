@@ -7,7 +7,6 @@ import re
 from tb_plugin.model.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames
 
 COLLECTIVE = re.compile(r"^(?:CollectiveComm|RemoteSend|RemoteRecv)$")
-"""Communication operators."""
 
 _DOCS = "https://megengine.org.cn/doc/stable/en"
 _PROFILER = ("MegEngine: profiler", f"{_DOCS}/user-guide/tools/profiler.html")
@@ -44,7 +43,6 @@ RECORDING = {
     "view.distributed": Advice("Record a job with several processes: megengine.distributed."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
-"""Advice for better recordings."""
 
 TRAINING = {
     "synchronising_calls": Advice(
@@ -76,7 +74,6 @@ TRAINING = {
     "profiler_overhead": Advice("The profiler starts in the first step. Select only the steps after it."),
     "data_loading": Advice("Use more DataLoader workers (num_workers), and do less work per sample."),
 }
-"""Advice for findings."""
 
 STAGES = StageFrames(
     clear=r"^clear_grad$|: clear_grad$",
@@ -86,7 +83,6 @@ STAGES = StageFrames(
     setup=r"(?:: |\.)__init__$",
     data=r"megengine/data/",
 )
-"""Training stages by MegEngine's scopes and backtrace frames."""
 
 OPERATORS = OperatorNames(
     product=r"^(?:MatrixMul|BatchedMatrixMul)$",

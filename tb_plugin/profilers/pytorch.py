@@ -70,7 +70,6 @@ RECORDING = {
     "view.growth": Advice("Call torch.cuda.memory._record_memory_history() before training starts."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
-"""Advice for better recordings."""
 
 OTHER_DEVICES = dict.fromkeys(
     ("small_packets", "redundant_reshapes", "fallback_cores", "conversions", "low_frequency", "memory_bound"), NO_ADVICE
@@ -114,7 +113,6 @@ STAGES = StageFrames(
     r"|(?:tensor_parallel[/\\]random|activation_checkpointing[/\\]checkpointing)\.py\(\d+\): "
     r"(?:CheckpointFunction\.)?backward$",
 )
-"""Training stages by Python frames."""
 
 _TRITON = (
     r"triton[/\\](?:compiler[/\\]compiler|runtime[/\\](?:autotuner|jit))\.py\(\d+\): (?:compile|_bench|_do_compile)$"

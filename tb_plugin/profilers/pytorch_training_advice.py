@@ -502,4 +502,3 @@ TRAINING = {
         "Call profiler.step() once per iteration to separate the warm-up from the rest."
     ),
 }
-"""Advice for findings about training."""

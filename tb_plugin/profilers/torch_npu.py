@@ -34,9 +34,7 @@ RENAMED = {
 }
 """CUDA names and the NPU names that replace them in advice; torch_npu mirrors torch.cuda."""
 _WITHOUT = dict.fromkeys(("tf32_off", "matrix_units.tf32"), NO_ADVICE)
-"""Advice that does not apply to NPUs."""
 _OTHERS = re.compile(r"(?i)cuda|nvidia|cudnn")
-"""Documents about other vendors' devices."""
 _COMPILED = "torch.compile(backend=torchair.get_npu_backend())"
 _OWN = {
     "device_events_missing": Advice(f"{_ACTIVITY} torch_npu.profiler.profiler.analyse() parses collected raw data."),
@@ -113,7 +111,6 @@ _OWN = {
 
 
 def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
-    """PyTorch's advice with NPU names, without documents about CUDA."""
     made = {}
     for key, one in advice.items():
         todo = one.todo

@@ -57,7 +57,6 @@ class Scene:
     chosen: tuple[str, ...] | None = None
     """Labels of the selected steps, None = all."""
     _of: dict[tuple[EventKind, ...], Int64] = field(default_factory=dict, init=False, repr=False)
-    """Rows by event kinds, cached."""
 
     @cached_property
     def steps(self) -> Steps:
@@ -327,7 +326,6 @@ class Detection:
     takes_ns: int | None = None
     """Time of the detected problem in all steps, an upper bound of the saving. None: no such bound."""
     table: Frame | None = None
-    """Table shown below the finding."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.saving, (Bounds, NoSaving)):

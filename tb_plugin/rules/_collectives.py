@@ -27,7 +27,6 @@ ONE_RANK = "One rank's trace cannot separate waiting from transfer."
 _LEAST_SHARE = 0.01
 """Minimum share of exposed communication in the steps; below it, no rule about collectives applies."""
 _REDUCES = ("all_reduce", "reduce_scatter", "reduce")
-"""Collectives that may reduce gradients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,6 @@ class Collectives:
 
     row: Int64
     step: Int64
-    """Index of the step."""
     dur_ns: Int64
     bare_ns: Int64
     """Exposed time: no compute and no copy runs."""
@@ -91,7 +89,6 @@ def is_data_parallel(trace: TraceTable) -> bool:
 
 
 def _computes(trace: TraceTable, rows: Int64) -> Bool:
-    """Whether each collective runs on the stream with most of its device's compute time."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective) if len(rows) else rows
     streams = hardware_streams(trace)
     stream = sum_by(streams.of[kernels], trace.dur_ns[kernels], len(streams.names))

@@ -28,7 +28,6 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 _HTOD = 0
-"""Index of "host to device" among copy directions."""
 _PAGEABLE = "pageable"
 OFTEN = 0.5
 """Minimum share of the steps with the call. Rarer waits, such as for checkpoints, are fine."""
@@ -148,7 +147,6 @@ def _in_backward(trace: TraceTable, row: Int64) -> Bool:
 
 
 def _around(trace: TraceTable, row: Int64, chosen: Bool) -> Int64:
-    """Innermost enclosing operator of each row within the mask ``chosen``; -1 = none."""
     found = np.full(len(row), MISSING, np.int64)
     operator = trace.operator[row].astype(np.int64)
     for _ in range(_DEEP):
@@ -202,9 +200,7 @@ class Waiting:
 
     row: Int64
     place: Int64
-    """As in ``HostWaits``."""
     copies: Int64
-    """Rows of the copies that the calls launch."""
     time_ns: int
     """Total wait without waits for the profiler."""
     least: Change

@@ -65,7 +65,6 @@ class Starving:
     call: Int64
     """Rows of the launches, without duplicates."""
     step: Int64
-    """Step index of each launch."""
     operators: Mapping[int, Ranges]
     """Intervals in operators or runtime calls, by launching thread."""
     others: Ranges

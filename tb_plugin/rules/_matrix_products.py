@@ -68,7 +68,6 @@ def products(trace: TraceTable) -> Products:
 
 
 def _bits(trace: TraceTable, texts: Int64) -> Int64:
-    """Bits per number of each operator's inputs."""
     if not len(texts) or not (texts != MISSING).any():
         return np.zeros(len(texts), np.int64)
     groups, words = group(texts), trace.recorder.operators

@@ -252,7 +252,6 @@ def _finding(scene: Scene, rule: Rule, seen: Detection, saving: Saving | None) -
 
 
 def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:
-    """Link to the evidence; a timeline opens at its first event."""
     if link is None or link.view != "timeline" or link.params or not len(events):
         return link
     return Link(link.view, at_event(scene.trace, int(events[0])), link.text)

@@ -144,9 +144,7 @@ class Part:
     title: str
     ns: Int64
     cause: Cause | None = None
-    """Idle cause of the part."""
     category: str = ""
-    """Step breakdown category of the part, for device work."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +205,6 @@ def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, other
 
 
 def _compiling(s: Scene, step: int) -> int:
-    """Time in a step during which a launching thread compiles or tunes code."""
     rows = rows_in(s.trace, Cause.COMPILATION)
     inside = s.covered(rows[s.on_threads[rows]])
     steps = s.steps
@@ -245,7 +242,6 @@ Times = tuple[Sequence[str], Int64, Int64, Int64]
 
 
 def _work_by_name(s: Scene, category: str) -> Times:
-    """Device work of a category, by the step in which it starts."""
     trace, steps = s.trace, s.steps
     rows = np.flatnonzero(active_rows(trace, category))
     step = steps.at(trace.start_ns[rows])
@@ -256,7 +252,6 @@ def _work_by_name(s: Scene, category: str) -> Times:
 
 
 def _host_by_line(s: Scene) -> Times:
-    """Innermost events of ``threads``, by Python line, else by name."""
     trace, steps, lines = s.trace, s.steps, code_lines(s.trace)
     bounds = np.concatenate((steps.host_start_ns, steps.host_end_ns))
     rows, pieces, when = [], [], []

@@ -146,7 +146,6 @@ def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
 
 
 def _parts(s: Scene) -> dict[str, int]:
-    """Time by category, without waits for the profiler."""
     held = intersect(profiler_waits(s.trace), union(s.steps.start_ns, s.steps.end_ns))
     less = {category: measure(intersect(held, each)) for category, each in shares(s.trace).items()} | {"other": 0}
     return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}

@@ -148,7 +148,6 @@ def _launches_known(trace: TraceTable) -> bool:
 
 
 def _exposed_in_steps(s: Scene, rows: Int64) -> int:
-    """Exposed time of these collectives in the steps, in nanoseconds."""
     steps = s.steps
     alone = intersect(exposed(s.trace), union(s.trace.start_ns[rows], s.trace.ends(rows)))
     return int(measure_within(alone, steps.start_ns, steps.end_ns).sum())

@@ -65,7 +65,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _time(s: Scene, rows: Int64, pattern: str) -> int:
-    """Total duration of the rows whose names match."""
     return int(s.trace.dur_ns[rows[name_matches(s.trace, pattern)[rows]]].sum())
 
 

@@ -66,7 +66,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _exchanges(s: Scene) -> Int64:
-    """Collectives and copies between devices in the steps, longest first."""
     trace = s.trace
     copies = s.of(EventKind.MEMCPY)
     copies = copies[directions_of(trace, copies) == _PEERS]

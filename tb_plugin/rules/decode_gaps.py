@@ -102,7 +102,6 @@ def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
 
 
 def _first_work(numbers: ServedSteps, at: Int64) -> Int64:
-    """First device work of these steps, longest gap first."""
     order = np.lexsort((numbers.row, numbers.step))
     first = order[np.searchsorted(numbers.step[order], at)]
     return numbers.row[first][np.argsort(-numbers.gap_ns[at], kind="stable")]

@@ -80,7 +80,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
-    """The sentence about the waits, with the longest one if there are several."""
     known = {each.metric.key for each in said}
     named = "".join(part for key, part in _PARTS.items() if key in known)
     often = s.often(waits, "backward_sync_calls")
@@ -93,7 +92,6 @@ def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
 
 
 def _most(trace: TraceTable, calls: Int64) -> tuple[list[Figure], int]:
-    """Figures of the backward operator with the longest wait, and the number of distinct operators."""
     every, paths, lines = backward_operators(trace), module_paths(trace), code_lines(trace)
     at = every.of[trace.operator[calls]]
     forward = every.forward[at]

@@ -26,7 +26,6 @@ Bool = npt.NDArray[np.bool_]
 MIN_SHARE = 0.02
 """Minimum share of the steps; most programs copy a little within the device."""
 NAMED = 3
-"""Maximum number of operators in the sentence."""
 METRICS = OF_RULES.adding(
     define(
         STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, mean over devices.")}

@@ -46,7 +46,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _backends_at_work(trace: TraceTable) -> set[str]:
-    """Process group backends in the names of host collectives."""
     names = np.unique(trace.name[trace.is_collective & (trace.kind != EventKind.KERNEL)]).tolist()
     found = [BACKEND.match(trace.strings[name]) for name in names]
     return {match.group(1).lower() for match in found if match}

@@ -98,7 +98,6 @@ def _by_rate(time: Int64, odd: Products, usual: tuple[float, float]) -> tuple[Ch
 
 
 def _most(s: Scene, odd: Products) -> tuple[str, str, int]:
-    """Operator, shapes and unaligned dimension with the most time."""
     trace = s.trace
     operator = trace.operator[odd.row]
     texts = arguments(trace).shape_of(operator)

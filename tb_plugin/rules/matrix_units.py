@@ -72,7 +72,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lower_precision(s: Scene) -> str:
-    """Advice for the formats that all used devices support."""
     used = [set(s.trace.devices[int(i)].precisions) for i in np.unique(s.trace.device[s.kernels]) if i != MISSING]
     has = set.intersection(*used) if used else set()
     half = next((name for name in ("bf16", "fp16") if name in has), "")

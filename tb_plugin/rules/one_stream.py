@@ -45,7 +45,6 @@ METRICS = OF_RULES.adding(
 
 
 _INSTANCE = re.compile(r"_\d+$")
-"""Instance number at the end of a module name."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -109,7 +108,6 @@ def _part_filled(s: Scene) -> Int64:
 
 
 def _work(trace: TraceTable, rows: Int64) -> Int64:
-    """Sorted start times of all kernels on these rows' device."""
     of = trace.device[rows[0]] if len(rows) else MISSING
     found: Int64 = trace.start_ns[(trace.kind == EventKind.KERNEL) & (trace.device == of)]
     return found

@@ -102,7 +102,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _calls(s: Scene) -> int:
-    """Recorded Python calls of launching threads in the steps."""
     return int((of_kind(s.trace.kind, EventKind.PYTHON, EventKind.MODULE) & s.on_threads & s.rows).sum())
 
 

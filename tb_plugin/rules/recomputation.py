@@ -77,7 +77,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _most(trace: TraceTable, found: Recomputed, mine: np.ndarray) -> tuple[str, int]:
-    """Module with the most recomputation time, and that time; "" if no module calls are recorded."""
     modules = called_in(trace, found)
     times = modules.times(trace, found, mine)
     if not len(times):

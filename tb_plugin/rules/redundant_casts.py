@@ -125,7 +125,6 @@ def _is_weight(product: list[Dims], cast: list[Dims]) -> bool:
 
 
 def _module(trace: TraceTable, cast: Int64) -> Int64:
-    """Row of the innermost module call around each cast, -1 = none."""
     calls = np.where(trace.kind == EventKind.MODULE, np.arange(len(trace)), MISSING).astype(np.int32)
     found: Int64 = inherit(calls, trace.python_parent)[cast].astype(np.int64)
     return found
@@ -137,7 +136,6 @@ def _step(s: Scene, cast: Int64) -> Int64:
 
 
 def _firsts(trace: TraceTable, groups: Groups, row: Int64) -> Bool:
-    """Whether each row is the earliest of its group."""
     order = np.lexsort((trace.start_ns[row], groups.of))
     found = np.zeros(len(row), np.bool_)
     found[order[np.append(True, np.diff(groups.of[order]) > 0)[: len(row)]]] = True

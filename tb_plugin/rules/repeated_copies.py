@@ -94,7 +94,6 @@ def repeated_copies(trace: TraceTable) -> Repeats:
 
 
 def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
-    """Index of the step in which each call starts, and whether one exists."""
     begin, end = trace.steps.host_start_ns, trace.steps.host_end_ns
     step = np.searchsorted(begin, trace.start_ns[call], side="right") - 1
     return step, (step != MISSING) & (trace.start_ns[call] < end[step])
@@ -150,7 +149,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:
-    """The saving if one prefetched copy per step remains."""
     waits, first = host_waits(s.trace), row[~again]
     calls = waits.row[np.isin(waits.copy, first)]
     less = s.trace.dur_ns[row].copy()

@@ -66,7 +66,6 @@ class _Small:
 
     is_small: Bool
     buckets: Groups
-    """Bucket of each small collective."""
     latency_ns: tuple[int, int]
     """Lower and upper bound of the latency per collective."""
 
@@ -145,7 +144,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _calls(s: Scene, rows: Int64) -> Ranges:
-    """Host intervals of the calls to these collectives."""
     trace = s.trace
     outer, at = trace.launch[rows].astype(np.int64), trace.operator[rows].astype(np.int64)
     while (inside := (at != MISSING) & trace.is_collective[at]).any():

@@ -145,7 +145,6 @@ def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
 
 
 def _counts(text: str) -> set[int]:
-    """Number of elements of each input of a matmul, and of its output."""
     inputs = [dims for dims in sizes(text) if dims]
     made = [(*inputs[-2][:-1], inputs[-1][-1])] if len(inputs) > 1 else []
     return {math.prod(dims) for dims in (*inputs, *made)}

@@ -57,7 +57,6 @@ APART = (
 )
 """Kernels that sort or count all elements at once, and helper kernels of matmuls and convolutions; not fusible."""
 LISTED = 200
-"""Maximum number of distinct runs in the table."""
 TABLE = "fusible_kernels"
 _ARROW = " → "
 METRICS = OF_RULES.adding(
@@ -157,7 +156,6 @@ def fusible_runs(s: Scene) -> Runs:
 
 
 def _is_generated(trace: TraceTable) -> Bool:
-    """Whether a compiler generated the kernel, by its name or because it is named like its operator."""
     operator = np.append(trace.name, MISSING)[trace.operator]
     found: Bool = name_matches(trace, trace.recorder.compiled.kernel) | (trace.name == operator)
     return found
@@ -230,7 +228,6 @@ def _last(of: Int64) -> Bool:
 
 
 def _all_but_longest(of: Int64, time: Int64) -> Int64:
-    """Time saved per kernel if only the longest of each run remains."""
     less = time.copy()
     less[np.lexsort((time, of))[_last(of)]] = 0
     return less
@@ -262,7 +259,6 @@ def _classes(trace: TraceTable, found: Runs) -> npt.NDArray[np.uint8]:
 
 
 def _table(trace: TraceTable, found: Runs) -> Frame:
-    """Distinct runs by kernel sequence, largest saving first."""
     begin = np.flatnonzero(found.first)
     bounds = np.append(begin, len(found.row))
     time = trace.dur_ns[found.row]
