@@ -1,4 +1,4 @@
-"""Calls in which the host waits for a device, and what for: each of them is the matter of one rule at most."""
+"""Host calls that wait for a device, by reason."""
 
 from __future__ import annotations
 
@@ -28,52 +28,51 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 _HTOD = 0
-"""Position of "host to device" in the directions of copies."""
 _PAGEABLE = "pageable"
 OFTEN = 0.5
-"""Share of the steps in which a call has to be made: once in many steps, as when something is saved, is fine."""
+"""Minimum share of the steps with the call. Rarer waits, such as for checkpoints, are fine."""
 _MOSTLY = 0.9
-"""An operator that takes hardly longer than a wait is there for it: ``aten::item`` around ``aten::_local_scalar_dense``."""
+"""Minimum share of an operator's duration spent waiting for it to count as a wait, such as ``aten::item``."""
 _PARTLY = 0.25
-"""An operator that waits for less of its time does something else: a convolution that copies one value."""
+"""Minimum share of an operator's duration spent waiting; below it, the operator does other work too."""
 _DEEP = 32
-"""So many operators around a call are looked at: they hardly nest deeper."""
+"""Maximum nesting depth of operators."""
 
 
 class For(IntEnum):
-    """What the host waits for."""
+    """Reasons why the host waits."""
 
     RESULT = 0
-    """A value of the device, or that all work has ended."""
+    """The host waits for a device value, or for all device work to end."""
     COPY = 1
-    """A copy from its own memory to a device."""
+    """The host waits for a copy from host memory to a device."""
     BACKWARD = 2
-    """An operator of the backward pass waits, and the operator of the forward pass behind it does not."""
+    """A backward operator waits, but its forward operator does not."""
     OTHERS = 3
-    """The data loader, the driver or the profiler waits, not the training itself."""
+    """The data loader, the driver or the profiler waits."""
 
 
 @dataclass(frozen=True, eq=False)
 class HostWaits:
-    """Calls of a trace in which the host waits, in order of ``row``, and what each waits for."""
+    """Calls in which the host waits, sorted by row, with their reasons."""
 
     row: Int64
     why: Int64
     copy: Int64
-    """A copy to a device that the call makes or that the operator around it has made, -1 = none."""
+    """Row of a copy to a device, launched by the call or by its enclosing operator; -1 = none."""
     place: Int64
-    """The innermost operator around the call, else the call itself: calls of one place are one wait."""
+    """Row of the innermost enclosing operator, else of the call. Calls with the same place are one wait."""
 
     def of(self, why: For) -> Int64:
-        """Returns the positions of the calls that wait for this."""
+        """Returns the indices of the calls with this reason."""
         return np.flatnonzero(self.why == why)
 
 
 @remembered
 def copies_to_device(trace: TraceTable) -> Int64:
-    """Returns the copies from memory of the host to a device whose calls are recorded.
+    """Returns the rows of copies from host to device with a recorded launch.
 
-    What was offloaded is no input: a rule of its own speaks of its way back.
+    Copies of offloaded tensors are excluded; ``offload_copies`` covers them.
     """
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     roles = roles_of(trace)
@@ -82,7 +81,7 @@ def copies_to_device(trace: TraceTable) -> Int64:
 
 
 def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
-    """Returns which copies are said to be of memory that a device cannot read by itself."""
+    """Returns whether the profiler reports each copy as one from pageable memory."""
     texts = trace.strings.take(copy_texts(trace, copies))
     found: Bool = pc.match_substring(texts, _PAGEABLE, ignore_case=True).to_numpy(zero_copy_only=False)
     return found
@@ -92,7 +91,7 @@ def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
 def host_waits(trace: TraceTable) -> HostWaits:
     """Returns the calls in which the host waits for a device.
 
-    A copy from pageable memory holds its call up until the memory has been read, whatever the call is named.
+    A call that copies from pageable memory blocks until the memory has been read, even if its name says "async".
     """
     copies = copies_to_device(trace)
     call = trace.launch[copies]
@@ -113,7 +112,9 @@ def host_waits(trace: TraceTable) -> HostWaits:
 
 
 def _of_others(trace: TraceTable, row: Int64) -> Bool:
-    """Which calls are made by another call, by the data loader, by the profiler, or for a thread that waits itself."""
+    """Whether each call is nested in another call, in the data loader or in the profiler, or runs for a waiting
+    thread.
+    """
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
     theirs = np.flatnonzero(
@@ -129,7 +130,7 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
 
 
 def _in_backward(trace: TraceTable, row: Int64) -> Bool:
-    """Which calls an operator makes that works in another way where results have to be reproducible."""
+    """Whether each call is made by a backward operator that waits only in deterministic mode."""
     found = np.zeros(len(row), np.bool_)
     node = _around(trace, row, name_matches(trace, matched(BACKWARD)))
     inside = np.flatnonzero(node != MISSING)
@@ -146,7 +147,6 @@ def _in_backward(trace: TraceTable, row: Int64) -> Bool:
 
 
 def _around(trace: TraceTable, row: Int64, chosen: Bool) -> Int64:
-    """The innermost of the chosen operators around each row, -1 = none."""
     found = np.full(len(row), MISSING, np.int64)
     operator = trace.operator[row].astype(np.int64)
     for _ in range(_DEEP):
@@ -160,7 +160,7 @@ def _around(trace: TraceTable, row: Int64, chosen: Bool) -> Int64:
 
 
 def _with_around(trace: TraceTable, row: Int64) -> Bool:
-    """Which operators any of these rows lies in."""
+    """Mask of the operators that enclose any of these rows."""
     flags = np.zeros(len(trace), np.bool_)
     operator = trace.operator[row]
     for _ in range(_DEEP):
@@ -173,7 +173,7 @@ def _with_around(trace: TraceTable, row: Int64) -> Bool:
 
 
 def outermost(trace: TraceTable, place: Int64) -> Int64:
-    """Returns for each place the outermost operator around it that does hardly anything else."""
+    """Returns, for each place, the outermost enclosing operator that does hardly anything else."""
     for _ in range(_DEEP):
         outer = trace.operator[place]
         hardly = (outer != MISSING) & (trace.dur_ns[place] >= _MOSTLY * trace.dur_ns[outer])
@@ -184,7 +184,10 @@ def outermost(trace: TraceTable, place: Int64) -> Int64:
 
 
 def around(s: Scene, row: Int64, place: Int64) -> Ranges:
-    """Returns when the host is in these calls, or after them, while a device idles, in operators that are there for them."""
+    """Returns host time in these calls.
+
+    Operators that exist only to wait are included while a device is idle afterwards.
+    """
     trace, waits = s.trace, s.covered(row)
     of = group(place)
     mostly = of.sum(trace.dur_ns[row])[of.of] >= _PARTLY * trace.dur_ns[place]
@@ -193,23 +196,21 @@ def around(s: Scene, row: Int64, place: Int64) -> Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Calls of the chosen steps that wait for one thing, made in enough of them to be worth a finding."""
+    """Calls of the selected steps that wait for one reason, in at least half of the steps."""
 
     row: Int64
     place: Int64
-    """As in HostWaits."""
     copies: Int64
-    """Copies that they make."""
     time_ns: int
-    """How long they wait, without what the profiler holds up."""
+    """Total wait without waits for the profiler."""
     least: Change
-    """The waits go."""
+    """Change without the waits."""
     most: Change
-    """So do the operators around them that do hardly anything else, and the copies."""
+    """Change without the waits, their copies, and enclosing operators that do hardly anything else."""
 
 
 def waiting(s: Scene, why: For) -> Waiting | None:
-    """Returns the calls that wait for this, None where a step would hardly be shorter without them."""
+    """Returns the calls that wait for this reason, None if fixing them saves nothing significant."""
     trace, waits = s.trace, host_waits(s.trace)
     at = waits.of(why)
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
@@ -225,7 +226,7 @@ def waiting(s: Scene, why: For) -> Waiting | None:
 
 
 def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
-    """Returns which calls belong to those of one line and name that are made in enough of the steps."""
+    """Whether the line and name of each call occur in at least ``OFTEN`` of the steps."""
     trace, count = s.trace, len(s.steps.label)
     made = group(code_lines(trace).of[calls], trace.name[place])
     step = np.searchsorted(s.steps.start_ns, trace.start_ns[calls], side="right")
@@ -235,12 +236,11 @@ def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
 
 
 def times(place: Int64) -> int:
-    """Returns how many waits calls at these places are."""
+    """Returns the number of distinct waits."""
     return len(np.unique(place))
 
 
 def _copies_of(trace: TraceTable, calls: Int64) -> Int64:
-    """Returns the copies that these calls make."""
     made = np.zeros(len(trace) + 1, np.bool_)
     made[calls] = True
     found: Int64 = np.flatnonzero((trace.kind == EventKind.MEMCPY) & made[trace.launch])

@@ -1,4 +1,4 @@
-"""A device that waits for launches: what two rules look at, one for the launches' sake and one for that of the batch."""
+"""Devices that wait for launches, for two rules."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ METRICS = OF_RULES.adding(
         {
             "launching_ns": (
                 "Launch idle",
-                "Device idle time from operators, launch calls and usual launch latency, per step.",
+                "Device idle time caused by operators, launch calls and usual launch latency, per step.",
             ),
             "launch_every_ns": (
                 "Host time per launch",
-                "Host time in operators and runtime calls divided by launches.",
+                "Host time in operators and runtime calls divided by the number of launches.",
             ),
             "kernel_median_ns": ("Median kernel", "Median kernel duration."),
         },
@@ -45,42 +45,41 @@ METRICS = OF_RULES.adding(
 )
 
 STARVED = 0.01
-"""Share of the step: of less too little would be saved to be told. A training whose device is fed has none."""
+"""Minimum launch idle time, as a share of the step."""
 LONG_NS = 1_000_000
-"""Who waits longer than that does not wait for a launch: an operator loads code, or computes on the host."""
+"""Longest idle period attributed to launches. In longer ones, operators load code or compute on the host."""
 AMONG = 1 / 3
-"""Share of all idle time but that of the device itself: of less, other causes are to be mended first."""
+"""Minimum share of idle time caused by launches. Idle time caused by the device itself is excluded."""
 FEW = 20
-"""With fewer launches in a step there is no rhythm of launches that a device could wait for."""
+"""Minimum launches per step."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
 _ON_DEVICE = (Cause.KERNEL_LATENCY, Cause.DEPENDENCY)
 _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
-"""What the host may be in that other rules speak about."""
+"""Host activities that other rules cover."""
 
 
 @dataclass(frozen=True, eq=False)
 class Starving:
-    """A device that waits for launches, and the launches of the steps."""
+    """Launches of the steps if a device waits for them."""
 
     call: Int64
-    """The launches, each once."""
+    """Rows of the launches, without duplicates."""
     step: Int64
-    """The step of each."""
     operators: Mapping[int, Ranges]
-    """When each thread that launches is in operators or calls of the runtime."""
+    """Intervals in operators or runtime calls, by launching thread."""
     others: Ranges
-    """When such a thread is in what other rules speak about."""
+    """Intervals of launching threads that other rules cover."""
     figures: tuple[Figure, ...]
 
 
 def launches_of(s: Scene) -> Int64:
-    """Returns the launches of the steps' device work, each once."""
+    """Returns the rows of the calls that launch the steps' device work, without duplicates."""
     launches = launch_phases(s.trace)
     return np.unique(launches.call[s.rows[launches.row] & (launches.call != MISSING)])
 
 
 def waiting(s: Scene) -> Float64:
-    """Returns for how long a device waits for launches in each step, a mean over the devices; 0 without devices."""
+    """Returns device idle time per step caused by launches, averaged over devices; 0 without devices."""
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
     found = [np.zeros(len(s.steps.label), np.int64)]
@@ -96,10 +95,10 @@ def waiting(s: Scene) -> Float64:
 
 
 def starving(s: Scene) -> Starving | None:
-    """Returns what is seen where devices wait for launches of kernels that take less time than their launches."""
+    """Returns the launches if devices wait for them and the median kernel is shorter than a launch, else None."""
     by_step = waiting(s)
     launching = float(by_step.mean()) if len(by_step) else 0.0
-    # What is slow in a step or two is no matter of launches.
+    # Idle time in a step or two is not caused by launches in general.
     if not s.step_ns or min(launching, float(np.median(by_step))) < STARVED * s.step_ns:
         return None
     host = s.idle_for(*(cause for cause in Cause if cause not in _ON_DEVICE))

@@ -1,4 +1,4 @@
-"""Numbers of findings: what mending something would save, and what rules measure."""
+"""Metrics of findings."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ METRICS = SHARED.adding(
         CHOSEN_STEPS,
         "count",
         {
-            "findings": ("Findings", "Checks with a finding."),
+            "findings": ("Findings", "Checks that found a problem."),
             "rules_looked": ("Checks run", "Checks that ran, with or without a finding."),
-            "evidence": ("Events", "Events behind the finding."),
+            "evidence": ("Events", "Events that support the finding."),
         },
     ),
     define(
@@ -61,7 +61,7 @@ METRICS = SHARED.adding(
         {
             "rule": ("Rule", "Rule id in docs/findings.md."),
             "finding": ("Finding", "Title of the rule."),
-            "severity": ("Severity", "Severity by upper bound of the saving, else set by the rule."),
+            "severity": ("Severity", "Severity by the upper bound of the saving, or set by the rule."),
             "confidence": ("Confidence", "Certainty of the cause and of the saving."),
         },
     ),

@@ -1,4 +1,4 @@
-"""Copies that could run while a device computes: how much of them would be hidden."""
+"""Copies that could overlap with compute."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tb_plugin.rules._base import Scene
 Int64 = npt.NDArray[np.int64]
 
 HIDDEN = 0.75
-"""So much of a copy is gained at least where other work hides it: both share the memory of the device."""
+"""Lower bound of the time saved by overlapping a copy, as a share; copy and compute share memory bandwidth."""
 
 
 def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the bytes that each copy moves, 0 = not recorded."""
+    """Returns the bytes of each copy, 0 = not recorded."""
     size = np.zeros(len(trace), np.int64)
     size[trace.device_args.row] = trace.device_args.bytes
     found: Int64 = np.maximum(size[copies], 0)
@@ -26,9 +26,9 @@ def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
 
 
 def hidden(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
-    """Returns by how much each copy is shorter that runs beside the other work of its step: at least, or at most.
+    """Returns the time saved per copy, in nanoseconds, if it overlaps with other work of its step.
 
-    No more of the copies can be hidden than there is other work on the device.
+    The saving in a step is at most the time of its other device work. ``at_least`` selects the lower bound.
     """
     trace, begin = s.trace, s.steps.start_ns
     less = np.zeros(len(copies), np.int64)
@@ -45,7 +45,7 @@ def hidden(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
 
 
 def others(trace: TraceTable, device: int, rows: Int64) -> Ranges:
-    """Returns when a device works at something else than these rows."""
+    """Returns when a device runs work other than these rows."""
     work = covered_work(trace)
     left = np.ones(len(trace), np.bool_)
     left[rows] = False
@@ -54,7 +54,7 @@ def others(trace: TraceTable, device: int, rows: Int64) -> Ranges:
 
 
 def exposed_copy_time(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns for how long nothing else runs on the device of each copy."""
+    """Returns the time of each copy during which its device runs nothing else."""
     found = np.zeros(len(copies), np.int64)
     for device in np.unique(trace.device[copies]).tolist():
         mine = trace.device[copies] == device

@@ -1,4 +1,4 @@
-"""Code is compiled or tuned inside of steps."""
+"""Compilation or autotuning within steps."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _look(s: Scene) -> Detection | None:
         figures=figures,
         evidence=Link("idle", {"where": "cause:Compilation"}, "Show the wait"),
         why=(
-            "The host waits for the compiler. This is normal in the first steps. Later, a shape, a flag or a "
-            "function has changed. The bounds assume no compilation."
+            "The host waits for the compiler. This is normal in the first steps. In later steps, a shape, a flag "
+            "or a function has changed. The bounds assume no compilation."
         ),
         confidence="high",
     )
@@ -68,9 +68,9 @@ RULE = Rule(
     title="Compilation during steps",
     look=_look,
     order=150,
-    detects="Code is compiled or tuned inside of steps.",
-    threshold="One compilation on a thread that launches.",
-    saving="All compilation inside of steps, without the time in which the thread captures a graph.",
+    detects="Code is compiled or tuned within steps.",
+    threshold="One compilation on a launching thread.",
+    saving="All compilation within steps, except while the thread captures a graph.",
     needs="Events of Dynamo, Inductor or Triton.",
     limits=(
         Limit.CPU,

@@ -1,4 +1,4 @@
-"""Kernels that the device's own cores have no code for run on slower ones."""
+"""Kernels on slower fallback cores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_cores(trace: TraceTable) -> bool:
-    """Returns whether a trace says on which cores kernels ran."""
+    """Returns whether a trace records the core type of kernels."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, trace.recorder.kernels.core)
 
@@ -63,14 +63,14 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="low",
         text=f"{s.each} {{fallback_kernels}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
-        "{fallback_core}, {fallback_ns}"
+        "{fallback_core} for {fallback_ns}"
         + (", mostly {fallback_operation}" if named["fallback_operation"] else "")
         + (", launched by {fallback_operator}." if named["fallback_operator"] else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Operators without a kernel for the main cores run here, many times slower. Upper bound: these "
-            "kernels disappear. The trace does not show how long other kernels would take."
+            "Operators without a kernel for the main cores run on fallback cores, many times slower. Upper bound: "
+            "these kernels disappear. The trace does not show how long other kernels would take."
         ),
         confidence="high",
     )
@@ -82,12 +82,13 @@ RULE = Rule(
     title="Kernels on fallback cores",
     look=_look,
     order=380,
-    detects="Kernels run on slow fallback cores because the usual cores have no code for them.",
+    detects="Kernels run on slow fallback cores because no version exists for the main cores.",
     threshold="One kernel.",
-    saving="At most these kernels. At least 0: the trace does not tell how long another kernel would take.",
-    needs="The core of each kernel (column `Accelerator Core` of NPUs; AI CPUs are fallback cores).",
+    saving="Upper bound: all of these kernels. Lower bound: 0, because the trace does not show how long other kernels "
+    "would take.",
+    needs="The core type of each kernel (NPUs: column `Accelerator Core`; AI CPUs are fallback cores).",
     notes="""
-        The finding names the operation with most of the time, and the operator that launched it.
+        The finding names the operation with the most time and the operator that launched it.
     """,
     has_data=states_cores,
     stays_without_saving=True,

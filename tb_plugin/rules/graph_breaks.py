@@ -1,4 +1,4 @@
-"""Compiled code breaks off, and goes on in compiled code of its own."""
+"""Graph breaks in compiled code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "count",
         {
-            "breaks": ("Graph breaks", "Pairs of interrupted and resumed function."),
+            "breaks": ("Graph breaks", "Pairs of an interrupted and a resumed function."),
             "breaking_calls": ("Calls after breaks", "Calls of compiled regions from other compiled regions."),
         },
     ),
@@ -55,15 +55,14 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="low",
         text=f"Compiled code has {{breaks}} {noun(len(breaks), 'graph break')}, reached {{breaking_calls}} "
-        f"{noun(len(mine), 'time')} in all"
+        f"{noun(len(mine), 'time')} in total"
         + (", most often at {break_line}" if line else "")
         + ". Guards and wrappers after the breaks take {breaking_ns}.",
         figures=figures,
         evidence=Link("compiled", {"group": "graph_breaks"}, "Show the breaks"),
         why=(
-            "The code after a break is compiled separately: guards are checked again, and nothing is fused "
-            "across the break. The bounds assume no such checks and wrappers. The saving from fusion is not "
-            "known."
+            "The code after a break is compiled separately: guards are checked again, and nothing is fused across "
+            "the break. The bounds include only checks and wrappers. The saving from fusion is unknown."
         ),
         confidence="high",
     )
@@ -75,11 +74,10 @@ RULE = Rule(
     title="Graph breaks",
     look=_look,
     order=170,
-    detects="Compiled code breaks off and continues in other compiled code.",
-    threshold="One break on a thread that launches.",
+    detects="Compiled code stops at a graph break and continues in another compiled region.",
+    threshold="One break on a launching thread.",
     saving=(
-        "The guards and wrappers of the calls behind breaks. The trace does not tell what fusing across a "
-        "break would save."
+        "Guards and wrappers of the calls after a break. The trace does not show what fusion across a break would save."
     ),
     needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""

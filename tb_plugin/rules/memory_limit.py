@@ -18,7 +18,7 @@ METRICS = OF_RULES.adding(
     define(
         WHOLE,
         "bytes",
-        {"memory_peak_bytes": ("Peak allocated", "Largest allocated memory of the framework.")},
+        {"memory_peak_bytes": ("Peak allocated", "Peak memory allocated by the framework.")},
     ),
 )
 
@@ -26,7 +26,7 @@ MEMORY_SHARE = 0.9
 
 
 def fullest(s: Scene) -> tuple[float, int, int, str] | None:
-    """Returns the device whose memory was fullest: share of it, peak, memory and id; None where nothing says."""
+    """Returns share used, peak bytes, total bytes and id of the fullest device; None if unknown."""
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
     for device in s.trace.devices:
@@ -69,11 +69,11 @@ RULE = Rule(
     look=_look,
     order=450,
     detects="The memory of a GPU is almost full.",
-    threshold=f"The peak of allocated bytes is more than {percent(MEMORY_SHARE)} of the memory of the GPU.",
-    saving="None: more memory alone makes no step shorter.",
-    needs="Allocator events, and the memory of the GPU.",
+    threshold=f"Peak allocated memory is more than {percent(MEMORY_SHARE)} of the GPU memory.",
+    saving="None: more memory alone does not shorten steps.",
+    needs="Allocator events and the GPU memory size.",
     notes="""
-        Memory of the CPU does not count. The severity is always high.
+        CPU memory does not count. The severity is always high.
     """,
     saves=False,
     limits=(Limit.MEMORY,),

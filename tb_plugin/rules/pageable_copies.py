@@ -1,4 +1,4 @@
-"""Copies to a device that the host waits for: from memory that the device cannot read by itself, or by blocking calls."""
+"""Blocking copies from host to device."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
             "The host launches nothing until the copy ends, and the device is idle. The bounds assume pinned "
-            "memory, copied one batch ahead on a separate stream. The waits disappear. Other work overlaps "
-            "75 % (lower bound) to 100 % (upper bound) of the copies that it can."
+            "memory, copied one batch ahead on a separate stream. The waits then disappear. Other work, if long "
+            "enough, overlaps 75 % (lower bound) to 100 % (upper bound) of the copies."
         ),
         confidence="high" if pageable else "medium",
     )
@@ -88,15 +88,15 @@ RULE = Rule(
     look=_look,
     order=50,
     detects="The CPU waits for copies to the GPU.",
-    threshold=f"The calls and copies take {percent(WORTH)} of the step or more.",
+    threshold=f"The calls and copies take at least {percent(WORTH)} of the step.",
     saving=(
-        f"At least the calls that wait, and {percent(HIDDEN)} of the copy time that other work of the step can overlap. "
-        "At most all of the copies and the operators around them."
+        f"Lower bound: the calls that wait, and {percent(HIDDEN)} of the copy time that other work of the step can "
+        "overlap. Upper bound: all copies and the operators around them."
     ),
     notes="""
-        A copy counts if its memory is reported as pageable, if its call returned after the copy ended, or if
+        A copy counts in three cases: its memory is reported as pageable, its call returned after the copy ended, or
         its operator waits. The bounds assume pinned memory, copied one batch ahead on a separate stream.
-        `repeated_copies` covers data that is copied again and again.
+        `repeated_copies` covers data that is copied repeatedly.
     """,
     limits=(
         Limit.CPU,

@@ -1,4 +1,4 @@
-"""A training whose kernels are so short that a larger batch would take hardly longer."""
+"""Training runs whose batch could be larger at little cost."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.memory_limit import fullest
 
 MOSTLY_STARVED = 0.3
-"""Share of the step from which on kernels twice as long fit into it almost: the device works for 0.7 of it at most."""
+"""Minimum share of launch idle time in the step; the device is then busy 70 % or less."""
 ROOM = 0.5
-"""Share of a device's memory up to which twice of what is allocated surely fits."""
+"""Maximum share of device memory in use; twice the allocation then fits."""
 FED = 0.05
 # A larger batch needs more input, so data loading must be short.
 BATCHES = 2
@@ -34,15 +34,14 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="medium",
         text=(
-            "Devices wait for launches {launching_ratio} of the time, and half of the kernels take at most "
-            "{kernel_median_ns}. Twice the batch needs no more launches."
+            "Devices wait for launches during {launching_ratio} of the time, and half of the kernels take at most "
+            "{kernel_median_ns}. A batch twice as large needs no additional launches."
         ),
         figures=list(found.figures),
         evidence=Link("launches", {}, "Show launches"),
         why=(
-            "The saving assumes twice the batch in one step. Lower bound: device work takes twice as long. "
-            "Upper bound: it takes the same time. Both assume that data loading keeps up; convergence may "
-            "change."
+            "The saving assumes a batch twice as large. Lower bound: device work takes twice as long. Upper bound: "
+            "it takes the same time. Both assume that data loading keeps up; convergence may change."
         ),
         confidence="medium",
     )
@@ -52,7 +51,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _trains(s: Scene) -> bool:
-    """Whether steps have a backward pass."""
     backward = s.trace.strings.where(lambda text: BACKWARD.match(text) is not None)[s.trace.name]
     return bool((backward & s.rows & (s.trace.kind == EventKind.OPERATOR)).any())
 
@@ -62,17 +60,17 @@ RULE = Rule(
     title="Small batch",
     look=_look,
     order=110,
-    detects="A training run waits for launches, so a larger batch would take hardly longer.",
-    threshold=f"The GPU idles for launches for {percent(MOSTLY_STARVED)} of the step or more, as in `launch_bound`.",
+    detects="A training run waits for launches, so a larger batch would hardly take longer.",
+    threshold=f"Launch idle time is at least {percent(MOSTLY_STARVED)} of the step, as in `launch_bound`.",
     saving=(
-        "The time of the samples of one step: a step with twice the batch counts as two. The lower bound "
-        "doubles the time of all GPU work; the upper bound keeps it."
+        "The step time for the same number of samples: a step with twice the batch counts as two steps. The lower "
+        "bound doubles the time of all GPU work; the upper bound keeps it."
     ),
-    needs="Operators of a backward pass.",
+    needs="Backward operators.",
     notes="""
-        The rule is silent if data loading takes more than 5 % of the step, or if half of the GPU memory
-        was allocated. Both bounds hold if the data loader keeps up. They say nothing about convergence. The
-        rule shares most of its saving with `launch_bound`.
+        The rule is skipped if data loading takes more than 5 % of the step. It is also skipped if more than half of
+        the GPU memory was allocated. Both bounds assume that the data loader keeps up. They ignore convergence.
+        `launch_bound` includes most of this saving too.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

@@ -1,4 +1,4 @@
-"""The host waits for a device inside of steps, and the device has nothing to do afterwards."""
+"""Host waits that leave the device idle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"sync_ns": ("Synchronisation", "Host time in synchronising calls per step, without the profiler's.")},
+        {"sync_ns": ("Synchronisation", "Host time in synchronising calls, except the profiler's, per step.")},
     ),
     define(
         STEPS,
@@ -89,20 +89,20 @@ RULE = Rule(
     title="Synchronising calls",
     look=_look,
     order=30,
-    detects="The CPU waits for the GPU inside of steps, and the GPU runs out of work.",
-    threshold=f"One line of Python waits in {percent(OFTEN)} of the steps or more; a wait once in many steps is fine.",
+    detects="The CPU waits for the GPU within steps, and the GPU runs out of work.",
+    threshold=f"One Python line waits in at least {percent(OFTEN)} of the steps. Rarer waits are fine.",
     saving=(
-        "At least the calls that wait. At most also the operators around them that do little else, and the "
-        "copies that they make."
+        "Lower bound: the calls that wait. Upper bound: also the operators around them that do little else, and "
+        "their copies."
     ),
     notes="""
-        The CPU waits in a call that only synchronises (`explicit`), or for a value (`.item()`, `nonzero()`,
-        boolean masks). Several calls of one operator are one wait. Other rules cover copies to the GPU
-        (`pageable_copies`, `repeated_copies`) and the backward pass (`deterministic_sync`). Waits of the data
-        loader, of the driver and of the profiler are not counted.
+        The CPU waits in a call that only synchronises (`explicit`), or for a value (`.item()`, `nonzero()`, boolean
+        masks). Several calls of one operator count as one wait. Other rules cover copies to the GPU
+        (`pageable_copies`, `repeated_copies`) and the backward pass (`deterministic_sync`). Waits in the data
+        loader, the driver and the profiler are excluded.
 
-        If one thread hands operators to another (MegEngine), only its own waits count. Time in which the other
-        thread does the profiler's work does not count: only `profiler_overhead` saves it.
+        If one thread hands operators to another (MegEngine), only its own waits count. Waits for the other thread's
+        profiler work are excluded; `profiler_overhead` covers them.
     """,
     cases=("", "explicit"),
     limits=(Limit.CPU,),

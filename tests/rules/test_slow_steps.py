@@ -219,7 +219,7 @@ def test_what_the_host_was_in_meanwhile_is_told() -> None:
     (found,) = findings_of(builder.table(), None).all
     said = finding(found.notice)
     assert said.text == (
-        "Device 0 runs kernels only 11.5 % of the steps. The largest cause of its idle time is Unexplained (67.4 %): the "
+        "Device 0 runs kernels for only 11.5 % of the steps. The largest cause of its idle time is Unexplained (67.4 %): the "
         "host is in cudaMemcpyAsync, called by aten::copy_, at train.py(7): load."
     )
     assert said.todo == builder.table().recorder.todo("low_utilization.unexplained")

@@ -104,6 +104,6 @@ def test_recordings(folder: str, held_us: float) -> None:
         assert costs(trace)[0]["largest_ns"] == pytest.approx(held_us * 1000 / 2)
         profiler = saving(trace, "profiler_overhead")
         told = findings_of(trace, None).all[0]
-        assert told.notice.todo.startswith("Leave the first step out")
+        assert told.notice.todo.startswith("The profiler starts in the first step.")
         assert told.rule.id == "profiler_overhead" and re.search(r"takes 3\.74 ms", finding(told.notice).text)
         assert held_us * 1000 / 2 * 0.97 <= profiler.low_ns <= profiler.high_ns < 3.745 * MS
