@@ -12,10 +12,9 @@ _MIN_TEXT_BYTES = 1_000_000  # text that is loaded at any budget: a few thousand
 
 
 def peak_memory_bytes(sizes: Mapping[str, FileSize]) -> int:
-    """Returns the estimated peak memory of a read, bytes."""
     return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
 
 def room_bytes(memory_bytes: int) -> int:
-    """Returns how many bytes of text fit into ``memory_bytes`` when read."""
+    """Returns how many bytes of JSON text can be read with ``memory_bytes`` of memory."""
     return max(_MIN_TEXT_BYTES, int(memory_bytes / PER_TEXT_BYTE))

@@ -1,8 +1,8 @@
-"""Repair of the JSON of one damaged event (or header).
+"""Repair of damaged JSON: one event, or the metadata.
 
-Two stages, both linear in the text. The first trusts the string boundaries and fixes control characters, backslashes,
-half surrogates, bare N/A and NaN. The second handles unescaped and missing quotes: it walks the grammar and decides
-by the following text whether a quote ends a string.
+There are two stages; both take linear time. The first trusts string boundaries. It fixes control characters,
+backslashes, lone surrogates, and bare N/A and NaN. The second handles missing and unescaped quotes: it parses the
+grammar and uses the following text to decide whether a quote ends a string.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _SURROGATE = re.compile(
 
 @dataclass
 class Repaired:
-    """A text that should now be JSON, and its repairs (codes of issues.TEXTS)."""
+    """Text that should now be valid JSON, and the repairs made (codes of issues.TEXTS)."""
 
     text: str
     reasons: set[str] = field(default_factory=set)
 
 
 def decode_text(raw: bytes) -> Repaired:
-    """Decodes UTF-8, with replacement characters for invalid bytes."""
+    """Decodes UTF-8, replacing invalid bytes."""
     try:
         return Repaired(raw.decode("utf-8"))
     except UnicodeDecodeError:
@@ -46,7 +46,7 @@ def decode_text(raw: bytes) -> Repaired:
 
 
 def mend_tokens(text: str) -> Repaired:
-    """Repairs tokens, the first stage."""
+    """Repairs tokens (first stage)."""
     reasons: set[str] = set()
 
     def mend(match: re.Match[str]) -> str:
@@ -64,7 +64,7 @@ def mend_tokens(text: str) -> Repaired:
 
 
 def mend_string(inside: str, reasons: set[str]) -> str:
-    """Returns the text between two quotes as valid JSON string content."""
+    """Returns the text between two quotes as valid JSON string content. Adds the repairs to ``reasons``."""
     if "\\" in inside:
         inside = _mend_backslashes(inside, reasons)
     if _CONTROL.search(inside):
@@ -96,7 +96,7 @@ _FURTHER_KEY = re.compile(r'"\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:
 
 
 def mend_name_line(text: str) -> Repaired | None:
-    """Repairs quotes inside a name that has a line to itself. Returns None without such a line or quote."""
+    """Escapes quotes inside a name that has its own line. Returns None if there is no such line or quote."""
     line = _NAME_LINE.search(text)
     if line is None or '"' not in line[2] or _FURTHER_KEY.search(line[2]):
         return None
@@ -116,7 +116,7 @@ def _escape_quotes(inside: str, reasons: set[str]) -> str:
 
 
 def walk(text: str) -> Repaired | None:
-    """Walks the grammar, the second stage. Returns None if the text is no object even by the lenient grammar."""
+    """Repairs quotes by parsing the grammar (second stage). Returns None if the text is not an object."""
     if len(text) > MAX_WALK_CHARS:
         return None
     try:
@@ -147,7 +147,7 @@ _WORD = re.compile(r"-?(?:[A-Za-z]{1,10}|N/A)(?=[\s,\]}]|$)")
 
 
 class _Walker:
-    """Recursive descent over damaged JSON that writes valid JSON to ``pieces``."""
+    """Recursive-descent parser for damaged JSON. Writes valid JSON to ``pieces``."""
 
     def __init__(self, text: str) -> None:
         self.pieces: list[str] = []
@@ -181,7 +181,7 @@ class _Walker:
         self._at += consumed
 
     def _separated(self, closing: str, first: bool) -> bool:
-        """Consumes the separator before a member or element. Returns False if the container is closed instead."""
+        """Consumes the separator before a member or element. Returns False if the container ends instead."""
         commas = 0
         while self._peek() == ",":
             self._at += 1

@@ -12,8 +12,6 @@ from tb_plugin.formats._chrome.events import ABSENT, ChromeEvent
 
 
 class Event(ChromeEvent, gc=False):
-    """One event with all its arguments."""
-
     args: dict[str, Any] | None = None
     tts: Any = None
     tdur: Any = None
@@ -37,12 +35,12 @@ _DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(l
 
 
 def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-    """Returns the events of a JSON list; with ``digits`` times are raw text."""
+    """Returns the events of a JSON list. With ``digits``, times are raw text."""
     return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
 
 
 class Role(IntEnum):
-    """What an event contributes to rows."""
+    """How an event contributes to rows."""
 
     RANGE = 0  # a complete range
     BEGIN = 1  # starts a range on its thread
@@ -54,7 +52,7 @@ class Role(IntEnum):
 
 
 class Scope(IntEnum):
-    """What an event without thread and operation belongs to."""
+    """The scope of an event that has neither thread nor operation."""
 
     PROCESS = 1
     TRACE = 2

@@ -1,4 +1,4 @@
-"""From events to rows: pairs starts with ends, parts of operations, arrows."""
+"""Conversion of collected events to rows: matched starts and ends, operations, arrows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SCOPES = {
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Columns of all row events in file order, and their optional facts."""
+    """Columns of all row events in file order, and their optional arguments."""
 
     columns: dict[str, npt.NDArray[Any]]
     sparse: dict[str, tuple[Int32, Int64]]
@@ -48,7 +48,7 @@ class Collection:
     log: IssueLog
 
     def raw(self, stack_frames: Any) -> dict[str, Any]:
-        """Returns columns and sections of a RawTrace."""
+        """Returns the columns and sections of a RawTrace."""
         columns = dict(self.columns)
         role = columns.pop("role")
         start, name = columns["start_ns"], columns["name"]
@@ -112,11 +112,10 @@ class Collection:
         return np.concatenate([begins for begins, _ in found]), np.concatenate([ends for _, ends in found])
 
     def _nested(self, some: Int64, owner: Int64, opens: Bool) -> tuple[Int64, Int64]:
-        """Returns starts and their ends within keys.
+        """Returns the event indices of matched starts and of their ends.
 
-        An end with a name closes the innermost open range of that name, else the innermost range. If any end of a
-        thread (or operation) has no name, all its ends close the innermost range: otherwise ends would take each
-        other's starts.
+        A named end closes the innermost open range of that name. If any end on a thread (or in an operation) is
+        unnamed, every end there closes the innermost open range: mixing both rules would mismatch ranges.
         """
         name = self.columns["name"][some]
         thread, count = numbered(owner[some])
@@ -129,7 +128,7 @@ class Collection:
         return some[begins], some[ends]
 
     def _asynchronous(self, row_columns: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
-        """Assigns tracks to rows without a thread: process and name of the first row of their operation."""
+        """Assigns a track to rows without a thread: process and name of the first row of their operation."""
         of_key = np.flatnonzero(key != MISSING)
         operation, first = _operations(key[of_key], row_columns["start_ns"][of_key], row_columns["dur_ns"][of_key])
         root = of_key[first[operation]]
@@ -152,7 +151,7 @@ class Collection:
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))
 
     def _clocks(self, role: npt.NDArray[np.uint8], begins: Int64, ends: Int64) -> list[OpenColumn]:
-        """Returns columns of thread clocks: running time of the thread, and start of a range by that clock."""
+        """Returns columns of thread clock times: CPU time used by a range, and its start on that clock."""
         time_row, time = self.sparse["thread_time"]
         of_range = role[time_row] == Role.RANGE  # some tools write 0 into every event
         time_row, time = time_row[of_range], time[of_range]
@@ -192,7 +191,10 @@ class Collection:
 
 
 def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
-    """Returns the operation of each row and the first row of each operation: overlapping rows of one key."""
+    """Returns the operation of each row, and the first row of each operation.
+
+    Rows with the same key that overlap in time form one operation.
+    """
     if not len(key):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     owner, _ = numbered(key)
@@ -208,7 +210,10 @@ def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
 
 
 def _placed(column: OpenColumn, place: Int32, late: Bool) -> OpenColumn:
-    """Returns a column by rows instead of events: the value of the end wins over that of the start."""
+    """Converts a column from event indices to row indices.
+
+    If both start and end have a value, the end's value is used.
+    """
     row = place[column.row]
     order = np.lexsort((late[column.row], row))
     order = order[row[order] != MISSING]
