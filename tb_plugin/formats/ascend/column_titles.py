@@ -1,4 +1,4 @@
-"""Column titles of profiles and of job analyses."""
+"""Column titles of profiles and job analyses."""
 
 from __future__ import annotations
 

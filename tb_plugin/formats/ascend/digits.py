@@ -1,4 +1,4 @@
-"""Exact integers of small units from decimal digits."""
+"""Exact scaling of decimal numbers to integers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _MAX_DIGITS = 20  # digits before the point of a number beyond 64 bits in any un
 
 
 def exactly(value: Any, power: int) -> int | None:
-    """Returns a number or its text times ten to a power, rounded to the nearest integer (halves to even).
+    """Returns ``value`` times 10**``power``, rounded to the nearest integer (half to even).
 
-    Returns None for an invalid number or one beyond 64 bits.
+    ``value`` is a number or text. Returns None for an invalid number or a result beyond 64 bits.
     """
     if value is None or isinstance(value, bool | list | dict):
         return None

@@ -1,6 +1,6 @@
-"""The Reader of Ascend profiles: a folder of many files.
+"""Reader for Ascend profiles: a folder of many files.
 
-Any file may be missing, truncated or unreadable.
+Each file may be missing, truncated or unreadable.
 """
 
 from __future__ import annotations
@@ -61,24 +61,22 @@ _VENDOR_TABLES = (files.MODULES, *files.STATED)
 
 
 class AscendReader(DeclaredReader, entry=PROFILE):
-    """Reads ``*_ascend_pt`` and ``*_ascend_ms`` folders of torch_npu and MindSpore."""
+    """Reads the ``*_ascend_pt`` and ``*_ascend_ms`` folders of torch_npu and MindSpore."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return needed(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the profile. Raises UnreadableTrace if no file can be read, and what ``progress`` raises."""
+        """Reads the profile. Raises UnreadableTrace if no file is readable, and any error from ``progress``."""
         return _Reading(source, options, progress).read()
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns bounds, steps and work of the trace view. Raises WindowUnsupported without one, and what ``read``
-        raises.
-        """
+        """Surveys the trace view. Raises WindowUnsupported if there is none, and any error that ``read`` raises."""
         return surveyed(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of text fit into ``memory_bytes`` when read."""
+        """Returns how many bytes of text can be read with ``memory_bytes`` of memory."""
         return room_bytes(memory_bytes)
 
 
@@ -190,7 +188,7 @@ class _Reading:
     def _kernels(
         self, found: Content, columns: Mapping[str, Any], interner: Interner
     ) -> tuple[Kernels | None, npt.NDArray[np.int32] | None]:
-        """Returns the kernels of the table, else of a database, with their rows if the profile reports them."""
+        """Returns the kernels of the table or else of a database, and their rows if the profile reports them."""
         table, log = self._opened.table(files.KERNELS), IssueLog()
         if table is None:
             return found.kernels, found.placed
@@ -203,7 +201,10 @@ class _Reading:
         return found.tables.get(kind) if table is None else table
 
     def _databases(self, events: Events, columns: Mapping[str, Any], is_drawn: bool) -> Content:
-        """Returns what the databases add to the other files. ``is_drawn``: a trace view gave ``columns``."""
+        """Returns the parts that only the databases contain.
+
+        ``is_drawn``: whether ``columns`` come from a trace view.
+        """
         interner = events.collected.interner
         if not DATABASES & set(self._opened.names):
             return Content()
@@ -238,7 +239,7 @@ class _Reading:
         return replace(rows, tables={**more.tables, **rows.tables}, profile_info=about)
 
     def _read_documents(self) -> None:
-        """Reads the communication files: a database is used only for missing ones."""
+        """Reads the communication files. A database replaces missing ones."""
         for kind in DOCUMENTS:
             log = IssueLog()
             content = self._opened.content(kind, MOST_DOCUMENT)

@@ -1,6 +1,6 @@
-"""The Reader of a job analysis: a folder of files.
+"""Reader for job analyses: a folder of files.
 
-Any file may be missing, truncated or unreadable.
+Each file may be missing, truncated or unreadable.
 """
 
 from __future__ import annotations
@@ -45,14 +45,16 @@ _INCOMPLETE_CODES = frozenset({"file_lost", "truncated_tail", "database_cut", "d
 
 
 class AscendClusterReader(DeclaredReader, entry=CLUSTER):
-    """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``) about all ranks of a job."""
+    """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``), which covers all ranks of
+    a job.
+    """
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Cluster:
-        """Returns the analysis. Raises UnreadableTrace if no file can be read, and what ``progress`` raises."""
+        """Reads the analysis. Raises UnreadableTrace if no file is readable, and any error from ``progress``."""
         return _Reading(source, progress).read()
 
 
@@ -129,7 +131,7 @@ class _Reading:
 
 
 def _more_groups(groups: Mapping[str, list[int]], rows: Rows) -> None:
-    """Names groups that are listed only by ranks, and adds groups that only the file of calls has."""
+    """Names groups that are listed only by their ranks, and adds groups that occur only in the file of calls."""
     known = {row["group"] for row in rows.rows(GROUPS)}
     unnamed: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows.rows(GROUPS):
@@ -151,7 +153,7 @@ _CLOSER = {b"{": b"}", b"[": b"]"}
 
 
 def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
-    """Returns the object in a file, None if there is none. Numbers with a decimal point are texts of their digits."""
+    """Returns the JSON object in a file, or None. Numbers with a decimal point become texts, to preserve all digits."""
     for text in (content, None):
         try:
             found = _DECODER.decode(_repaired(content, log) if text is None else text)
@@ -162,7 +164,7 @@ def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
 
 
 def _repaired(content: bytes, log: IssueLog) -> bytes:
-    """Returns the text without words that are not JSON, closed after the last complete part."""
+    """Removes words that are not valid JSON, and closes the text after the last complete member."""
     parts: list[bytes] = []
     open_: list[bytes] = []
     copied, whole, closers = 0, 0, b""

@@ -1,4 +1,4 @@
-"""Collectives of device rows: group, ranks and data."""
+"""Collective arguments of device rows: group, ranks, data."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _COUNTS_PER_RANK = frozenset({"allreduce", "broadcast", "reduce", "send", "recei
 
 
 def timed(operations: pa.Table) -> pa.Table:
-    """Returns the calls with a name, a start and a duration."""
+    """Returns the calls that have a name, a start and a duration."""
     has_times = pc.and_(operations["start_ns"].is_valid(), operations["elapse_ns"].is_valid())
     return operations.filter(pc.and_(has_times, operations["operation"].is_valid()))
 
 
 def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> Kernels:
-    """Returns the timed calls as rows of a device."""
+    """Returns the timed calls as kernels of a device."""
     some = timed(operations)
     count = some.num_rows
     return Kernels(
@@ -61,7 +61,7 @@ def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> 
 def collectives_of(
     columns: Mapping[str, Any], operations: pa.Table | None, groups: Mapping[str, Group], interner: Interner
 ) -> CollectiveArgs:
-    """Returns the collective arguments of rows that are group operations."""
+    """Returns the collective arguments of the rows that are collectives."""
     names, place = np.unique(columns["name"], return_inverse=True)
     matches = [_NAME.match(interner.texts[name]) for name in names.tolist()]
     is_operation = np.array([match is not None for match in matches], np.bool_)
@@ -97,7 +97,7 @@ def collectives_of(
 
 
 def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
-    """Returns the last digits of group numbers -> group, if they are unique."""
+    """Returns last three digits of a group number -> group, for digits that are unique."""
     found: dict[str, list[str]] = defaultdict(list)
     for number in groups:
         found[number[-3:]].append(number)
@@ -105,7 +105,7 @@ def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
 
 
 def _stated_groups(columns: Mapping[str, Any], operations: pa.Table | None, rows: Int32, interner: Interner) -> Int32:
-    """Returns string ids of the groups of calls at these rows, -1 without a call of that name and start."""
+    """Returns the group of the call with the same name and start as each row (string ids, -1 = no such call)."""
     found = np.full(len(rows), MISSING, np.int32)
     if operations is None or not operations.num_rows:
         return found
@@ -145,7 +145,7 @@ def _numbers(column: OpenColumn | None, rows: Int32) -> Int64:
 
 
 def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Callable[[str], str]) -> Int32:
-    """Returns string ids of converted texts of a column, -1 for rows without one."""
+    """Returns string ids of a column's converted texts for ``rows``; -1 = no text."""
     found = np.full(len(rows), MISSING, np.int32)
     if column is None or not column.is_text:
         return found
@@ -159,7 +159,7 @@ def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Call
 
 
 def _found(column: OpenColumn, rows: Int32) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Returns positions of rows in a column, ascending, and which of the rows have one."""
+    """Returns the indices of values in a column for ``rows``, and the indices of the rows that have one."""
     order = np.argsort(column.row, kind="stable")
     place = np.minimum(np.searchsorted(column.row[order], rows), max(len(order) - 1, 0))
     known = np.flatnonzero(column.row[order][place] == rows) if len(order) else np.empty(0, np.intp)

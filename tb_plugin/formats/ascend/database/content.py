@@ -1,4 +1,4 @@
-"""Parts of a profile that only its databases have."""
+"""Parts of a profile that are read from its databases."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ _TABLES = (
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Content of a database; parts that were not requested are None or empty."""
+    """Content of a database. Parts that were not requested are None or empty."""
 
     columns: dict[str, Any] | None = None
-    """Columns and sections of all rows, as from the trace view."""
+    """Columns and sections of all rows, in the same form as for the trace view."""
     counters: CounterEvents = field(default_factory=CounterEvents)
     process_names: Mapping[str, str] = field(default_factory=dict)
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     process_order: Mapping[str, int] = field(default_factory=dict)
     kernels: Kernels | None = None
     placed: Int32 | None = None
-    """Rows of the kernels, if ``columns`` has them."""
+    """Row of each kernel, if ``columns`` contains the kernels."""
     tables: Mapping[str, CsvTable] = field(default_factory=dict)  # by the name of the corresponding file
     steps: ReportedSteps | None = None
     profile_info: Mapping[str, Any] = field(
@@ -69,7 +69,7 @@ class Content:
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
-    """Returns what the database adds to the files ``texts``, None for a database that is no profile."""
+    """Returns the parts that are missing from the files ``texts``, or None if the database is not a profile."""
     if not any(database.has(table) for table in _TABLES):
         return None
     names = Names(database, interner)
@@ -89,7 +89,9 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
 
 
 def analysed(database: Database, texts: frozenset[str]) -> Content | None:
-    """Returns the tables of an ``analysis.db`` that the files ``texts`` lack, None without any table."""
+    """Returns the tables of an ``analysis.db`` that are missing from the files ``texts``, or None if it has no
+    tables.
+    """
     every = analysed_tables(database, frozenset())
     if not every:
         return None
@@ -97,7 +99,7 @@ def analysed(database: Database, texts: frozenset[str]) -> Content | None:
 
 
 def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
-    """Returns the database's numbers about kernels, operators and memory that the files ``texts`` have as well."""
+    """Returns the database's totals of kernels, operators and memory, for comparison with the files ``texts``."""
     found: Figures = {}
     if files.KERNELS in texts:
         described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").integers("globalTaskId")
@@ -115,7 +117,7 @@ def _figures(database: Database, names: Names, interner: Interner, texts: frozen
 
 
 def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
-    """Returns rows, counters and kernels. If a trace view draws the rows, these only identify the kernels."""
+    """Returns rows, counters and kernels. With a trace view, its rows are used, and only the kernels are returned."""
     # Names that only the rows need do not justify a second table of texts.
     rows = Rows(interner)
     operations = operations_in(database, rows, names)

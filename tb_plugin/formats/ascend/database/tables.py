@@ -1,4 +1,4 @@
-"""Memory and vendor tables in the columns of the CSV files."""
+"""Memory and vendor tables, in the columns of the CSV files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _MAX_COLUMNS = 64
 
 
 def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, TypedTable]:
-    """Returns the tables of an ``analysis.db`` that the files ``texts`` lack."""
+    """Returns the tables of an ``analysis.db`` that are missing from the files ``texts``."""
     found = {}
     for name, (table, file, titles) in _ANALYSED.items():
         if file in texts or not database.has(table):
@@ -78,7 +78,7 @@ def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, Type
 def memory_tables(
     database: Database, names: Names, interner: Interner, wanted: Callable[[str], bool]
 ) -> dict[str, TypedTable]:
-    """Returns the ``wanted`` tables about memory, by file name."""
+    """Returns the ``wanted`` memory tables by file name."""
     found = {}
     for file, make in ((files.BLOCKS, _blocks), (files.MEMORY, _totals), (files.MODULES, _modules)):
         if wanted(file) and (table := make(database, names, interner)) is not None and table.rows:
@@ -103,7 +103,10 @@ def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
 
 
 def _with_allocator(read: Columns, name: pa.Array) -> pa.Array:
-    """Returns names as in files, with a prefix for blocks of the graph engine: only PyTorch's blocks have a stream."""
+    """Adds a prefix to the names of the graph engine's blocks, as in the CSV files.
+
+    Only PyTorch's blocks have a stream.
+    """
     is_graph = ~read.has_value("streamPtr") & read.has("streamPtr")
     return pc.if_else(pa.array(is_graph), pc.binary_join_element_wise(OF_GRAPH, name, ""), name)
 
@@ -147,7 +150,7 @@ def _as_number(read: Columns, key: str) -> Float64:
 
 
 def _in_unit(unit: float, values: Float64) -> pa.Array:
-    """Returns bytes in a larger unit, null if missing. Units are powers of two, so the conversion is exact."""
+    """Converts bytes to a larger unit; null = missing. Exact, because the units are powers of two."""
     return pa.array(values / unit, mask=np.isnan(values))
 
 
