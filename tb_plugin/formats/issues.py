@@ -1,4 +1,4 @@
-"""Counts of irregularities in a file."""
+"""Problems found while reading a file, with counts."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ class _Entry:
 
 @dataclass
 class IssueLog:
-    """Mutable tally; ``issues()`` returns the immutable result."""
+    """Collects problems. ``issues()`` returns them as immutable objects."""
 
     entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
 
     def add(
         self, code: str, outcome: Outcome, offset: int | None = None, example: str = "", count: int = 1, text: str = ""
     ) -> None:
-        """Counts ``count`` places of ``code``; ``offset`` is a byte offset of the uncompressed text."""
+        """Adds ``count`` occurrences of a problem. ``offset``: byte offset in the uncompressed text."""
         text = (text or TEXTS[code])[:TEXT_CHARS]
         entry = self.entries.setdefault((code, text), _Entry(outcome, text))
         entry.count += count
@@ -94,13 +94,13 @@ class IssueLog:
             entry.examples.append(example[:EXAMPLE_CHARS])
 
     def note(self, code: str, text: str, offset: int | None = None) -> None:
-        """Notes a fact that cost no event."""
+        """Adds a note about the file that does not affect any event."""
         self.add(code, "note", offset, text=text)
 
     def issues(self) -> tuple[Issue, ...]:
-        """Returns all issues, in an order independent of chunk boundaries.
+        """Returns all issues. Their order does not depend on the chunk size.
 
-        A code with more than MAX_TEXTS texts keeps the most frequent ones; the others become one entry.
+        If a code has more than MAX_TEXTS texts, the rarest are merged into one entry.
         """
         by_code: dict[str, list[_Entry]] = {}
         for (code, _), entry in sorted(self.entries.items(), key=lambda item: item[0]):
@@ -109,7 +109,7 @@ class IssueLog:
 
 
 def is_packed_badly(issues: Iterable[Issue]) -> bool:
-    """Returns True if the archive is truncated, damaged, or followed by other bytes."""
+    """Returns True if the archive is truncated, damaged, or followed by other data."""
     return any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues)
 
 

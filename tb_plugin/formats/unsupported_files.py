@@ -1,6 +1,6 @@
-"""Explanations for files that no reader takes.
+"""Explanations for files that no reader supports.
 
-A new reader for one of these formats claims its names (``Candidate.certain``) or deletes its entry here.
+A new reader for such a format claims its file names (``Candidate.certain``) or deletes the entry here.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _CACHED_PATHS = 1 << 16
 
 @dataclass(frozen=True)
 class Foreign:
-    """A kind of file that cannot be read as a profile."""
+    """A type of file that is not a supported profile."""
 
     text: str
-    """What the file is and what to do about it."""
+    """Describes the file and what to do with it."""
     path: str | None = None
-    """Regular expression for the path. A group ``folder`` marks a folder that is one item."""
+    """Regular expression for the path. If it has a group ``folder``, that folder is listed as one item."""
     head: bytes | None = None
     """Regular expression for the first bytes."""
     is_empty: bool = False  # matches only empty files
     is_last: bool = False  # applies only after every reader has refused the file
     is_part: bool = False
-    """Part of a larger profile: the path counts even if the user chose this file."""
+    """The file is part of a larger profile. Its path is checked even if the user chose this file."""
 
 
 _ASCEND = (
@@ -214,9 +214,10 @@ _UNCLAIMED_NAMES = (
 
 
 def foreign(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
-    """Returns what an unsupported file is, by its path and first (uncompressed) bytes; empty if unknown.
+    """Returns a description of an unsupported file, based on its path and first (uncompressed) bytes; "" if
+    unknown.
 
-    ``is_refused``: every reader has refused it. ``is_chosen``: the user chose it, so its bytes decide.
+    ``is_refused``: every reader has rejected it. ``is_chosen``: the user chose the file, so its path is ignored.
     """
     text = beginning(head)
     for kind in FOREIGN:
@@ -232,13 +233,13 @@ def foreign(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = 
 
 @functools.cache
 def _by_path() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Compiles the path patterns on first use, to keep TensorBoard's start fast."""
+    """Compiles the path patterns on first use, so that TensorBoard starts fast."""
     return tuple((re.compile(kind.path), kind.text) for kind in FOREIGN if kind.path is not None and not kind.is_empty)
 
 
 @functools.lru_cache(_CACHED_PATHS)
 def place_of(path: str) -> tuple[str, str]:
-    """Returns the file or its folder, and what it is, by path alone; empty texts if unknown."""
+    """Returns the file or its folder, and a description, based on the path alone; ("", "") if unknown."""
     for pattern, text in _by_path():
         if found := pattern.search(path):
             folder = found.groupdict().get("folder")
@@ -247,12 +248,12 @@ def place_of(path: str) -> tuple[str, str]:
 
 
 def unread(path: str) -> str:
-    """Returns what to do about a file that no reader claims, empty if it is no possible recording."""
+    """Returns what to do about a file that no reader claims; "" if it does not look like a recording."""
     return next((text for name, text in _UNCLAIMED_NAMES if re.search(name, path, re.IGNORECASE)), "")
 
 
 def in_short(explained: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Returns each place and its explanation once; many places of one kind become a folder and a count."""
+    """Merges equal explanations. If there are many places, they become one folder and a count."""
     by_text: dict[str, dict[str, None]] = defaultdict(dict)
     for place, text in explained:
         by_text[text][place] = None

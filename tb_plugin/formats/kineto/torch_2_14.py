@@ -1,4 +1,4 @@
-"""Arguments that PyTorch 2.14 and later add to events."""
+"""Event arguments since PyTorch 2.14."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEAR_NS = 2  # both ends are rounded separately
 
 
 def completed(args: DeviceArgs, others: Sequence[OpenColumn], rows: int, interner: Interner) -> DeviceArgs:
-    """Returns the device arguments with hardware streams instead of lanes, and with copy directions."""
+    """Returns the device arguments with hardware streams instead of lanes, and with copy directions added."""
     stated = {column.key: _texts(column, rows, interner) for column in others if column.key in _KEYS}
     if not stated or not len(args.row):
         return args
@@ -56,16 +56,17 @@ def _texts(column: OpenColumn, rows: int, interner: Interner) -> Int32:
 
 
 def _direction(kind: str, source: str, target: str) -> str:
-    """Returns a direction as in copy names: ``HtoD (Pageable -> Device)``."""
+    """Returns a copy direction as in copy names: ``HtoD (Pageable -> Device)``."""
     if not source and not target:
         return kind
     return f"{kind} ({(source or 'unknown').capitalize()} -> {(target or 'unknown').capitalize()})"
 
 
 def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
-    """Returns arrows between graph nodes, from the start of the node that ends where the file starts the arrow.
+    """Returns arrows between CUDA graph nodes, from start to start.
 
-    An arrow that starts at no node's end stays in place.
+    In the file, an arrow starts at the end of a node; here it starts at that node's start. If no node ends there,
+    the arrow is unchanged.
     """
     if not len(found.start_time_ns):
         return ArrowEnds()
@@ -88,7 +89,7 @@ def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
 
 
 def bound(found: Flows, interner: Interner) -> ArrowEnds:
-    """Returns arrows between events with the same id, from start to start."""
+    """Returns arrows between events with the same ``bind_id``, from start to start."""
     return _named_arrows(found, BOUND, interner) if len(found.start_time_ns) else ArrowEnds()
 
 
@@ -107,7 +108,7 @@ def _lane(pid: Int32, tid: Int32) -> Int64:
 
 
 def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
-    """Returns the last node whose end is nearest to each start; ``ends`` ascend in ``order``."""
+    """Returns the last node whose end is nearest to each start. ``ends`` are sorted; ``order`` contains their nodes."""
     after = np.searchsorted(ends, starts + _NEAR_NS, side="right") - 1
     exact = np.searchsorted(ends, starts, side="right") - 1
     chosen = np.where((exact >= 0) & (ends[np.maximum(exact, 0)] == starts), exact, after)
@@ -116,7 +117,7 @@ def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
 
 
 def intern_regions(others: Sequence[OpenColumn], interner: Interner) -> None:
-    """Interns the names of regions listed beside replayed work: later stages need their ids."""
+    """Interns the region names listed in arguments of replayed work, because later stages need their ids."""
     for column in others:
         if column.key == REGIONS and column.is_text:
             for text in np.unique(column.value).tolist():

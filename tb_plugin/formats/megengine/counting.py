@@ -1,4 +1,4 @@
-"""Counters of a timeline: names, units and memory levels."""
+"""Counters of a timeline: names, units and memory in use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_DEVICES = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The counters, and facts about their series."""
+    """Counters, and device and unit of their series."""
 
     events: CounterEvents
     series: CounterSeries
@@ -31,7 +31,7 @@ class Counted:
 
 
 def counters_of(events: CounterEvents, interner: Interner) -> Counted:
-    """Returns the counters with corrected names, units and devices."""
+    """Returns the counters with corrected names, and their units and devices."""
     names = np.arange(len(interner.texts), dtype=np.int32)
     for name in np.unique(events.name).tolist():
         if spelled := _CORRECT_NAMES.get(interner.texts[name]):

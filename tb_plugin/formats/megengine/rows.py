@@ -42,7 +42,7 @@ BASE_BITS = 40  # bits for operator and launch numbers, which restart in each pr
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """Kinds of slices."""
+    """Kind, operator and launch of each slice."""
 
     kind: UInt8
     operation: Int64  # operator that the slice is, dispatches or works for; -1 for none
@@ -50,7 +50,7 @@ class Kinds:
 
 
 def base_names(names: Int32, interner: Interner) -> Int32:
-    """Returns names without tensor numbers."""
+    """Returns names without the tensor number at their end."""
     table = np.arange(len(interner.texts), dtype=np.int32)
     for name in np.unique(names).tolist():
         if found := _TENSOR_NAME.match(interner.texts[name]):
@@ -59,7 +59,7 @@ def base_names(names: Int32, interner: Interner) -> Int32:
 
 
 def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interner: Interner) -> Kinds:
-    """Returns the kinds of the slices. ``names`` are their base names."""
+    """Returns the kinds of the slices. ``names`` come from ``base_names``."""
     texts, category = interner.texts, interner.names
     lane = slices.lane
     process = _processes(lanes)[lane]
@@ -120,9 +120,10 @@ def _is(events: Events, phase: int, category: int) -> Bool:
 def _link(
     events: Events, slices: Slices, lanes: Lanes, launch: Int64, operation: Int64, category: int, process: Int64
 ) -> Bool:
-    """Assigns numbers and launching operators to device slices at the ends of arrows of a category.
+    """Sets the launch numbers of device slices at the ends of arrows of one category.
 
-    Returns the host calls at the starts of such arrows; those without an operator get the numbers as well.
+    Returns flags of the host calls at the starts of these arrows. Starts outside an operator get the launch number
+    as well.
     """
     at, owner = ends_of(events, slices, lanes, _is(events, START, category))
     at, owner = at[owner != MISSING], owner[owner != MISSING]
@@ -139,7 +140,7 @@ def _link(
 def _link_copies(
     slices: Slices, lanes: Lanes, launch: Int64, names: Int32, copied_put: tuple[int, int], process: Int64
 ) -> None:
-    """Gives copies to a device and their calls equal numbers: a copy is recorded while its call is open."""
+    """Assigns the same launch number to a host-to-device copy and its call. The copy starts while the call is open."""
     copied, put = copied_put
     copies = np.flatnonzero((names == copied) & lanes.node[slices.lane] & (launch == MISSING))
     for lane in np.flatnonzero(lanes.executes).tolist():
@@ -152,14 +153,14 @@ def _link_copies(
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Events without duration: positions in file order, and kinds."""
+    """Events without duration: indices in file order, and kinds."""
 
     at: Int64
     kind: UInt8
 
 
 def moments_of(events: Events, slices: Slices, lanes: Lanes, interner: Interner) -> Moments:
-    """Returns calls without an end, instants, and launches without a CUPTI call."""
+    """Returns calls without an end, instants, and launches that CUPTI did not record."""
     launches = _is(events, START, interner.names[of_lanes.LAUNCH])
     launches &= ~np.isin(events.pid, lanes.pid[lanes.cupti])
     at = np.flatnonzero((events.phase == COMPLETE) | (events.phase == INSTANT) | launches)
@@ -169,7 +170,7 @@ def moments_of(events: Events, slices: Slices, lanes: Lanes, interner: Interner)
 
 
 def copy_names(events: Events, slices: Slices, kinds: Kinds, names: Int32, interner: Interner) -> Int32:
-    """Returns names of slices with copy directions as in other recorders' traces."""
+    """Returns slice names. Names of memcpys include the direction, as in traces of other profilers."""
     source, target = (text_ids(events.args.get(key), len(events)) for key in ("src_kind", "dst_kind"))
     at = np.flatnonzero((kinds.kind == EventKind.MEMCPY) & (source[slices.end] != MISSING))
     if not len(at):

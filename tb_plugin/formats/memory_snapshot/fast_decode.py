@@ -1,6 +1,6 @@
-"""Runs of scanned events as columns and memo numbers.
+"""Conversion of scanned events to columns and memo indices.
 
-Events with unusual parts are left to the opcode machine.
+The opcode machine reads events with unusual content.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MAX_MACHINE_EVENTS = 4096
 
 
 class Runs:
-    """Takes the events of one file in runs."""
+    """Reads consecutive events of a file at once."""
 
     def __init__(self, rows: Store) -> None:
         self._rows = rows
@@ -74,7 +74,7 @@ class Runs:
         self._stacks: dict[int, int] = {}
 
     def take(self, device: int, machine: Machine) -> None:
-        """Takes consecutive events from the machine's position on."""
+        """Reads consecutive events, starting at the machine's position."""
         if self._rest:
             self._rest -= 1
             return
@@ -113,7 +113,7 @@ class Runs:
         return self._scan
 
     def _run(self, device: int, machine: Machine, found: Scan, first: int, last: int) -> int:
-        """Takes events ``first`` to ``last``, or the valid ones at the start; returns how many."""
+        """Reads events ``first`` to ``last``, but stops at the first invalid one. Returns the number of events read."""
         explicit = bool(found.is_explicit[first])
         counts = found.memoized[first:last]
         odd = found.is_explicit[first:last] != explicit
@@ -162,7 +162,7 @@ class Runs:
 
 @dataclass
 class _Run:
-    """Consecutive events on their way into columns; ``bad`` flags those that the machine has to read."""
+    """Consecutive events to convert to columns. ``bad`` flags events that the machine has to read."""
 
     rows: Store
     stacks: dict[int, int]
@@ -176,7 +176,7 @@ class _Run:
         self.bad: Bool = np.zeros(len(self.base), np.bool_)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns the columns of the events."""
+        """Returns the columns of the events, and sets ``bad``."""
         text = self._texts(ACTION)
         self.bad |= text < 0
         names = np.unique(text[text >= 0])
@@ -266,7 +266,7 @@ class _Run:
         return self._referred(values, inline, STACK, made)
 
     def _stack(self, key: int, at: int) -> int:
-        """Returns the stack of a list of references at a buffer position, -1 if it is not one."""
+        """Returns the stack id of a reference list at a buffer offset; -1 if it is not a stack."""
         found = self.stacks.get(key)
         if found is None:
             frames = []
@@ -313,7 +313,7 @@ class _Run:
 
 
 def _cut(buffer: bytes, begin: Int64, size: Int64) -> pa.Array:
-    """Returns texts at buffer positions as an Arrow array of bytes."""
+    """Returns the texts at buffer offsets as an Arrow array of bytes."""
     offsets = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
     source = np.frombuffer(buffer, np.uint8)
     at = np.repeat(begin - offsets[:-1], size) + np.arange(offsets[-1])
@@ -323,7 +323,7 @@ def _cut(buffer: bytes, begin: Int64, size: Int64) -> pa.Array:
 
 
 def references(buffer: bytes, at: int) -> list[int]:
-    """Returns the numbers of a list of references that ``scan`` found; empty for an empty list."""
+    """Returns the memo indices in a reference list that ``scan`` found."""
     found: list[int] = []
     many = buffer[at] == ord("(")
     at += many

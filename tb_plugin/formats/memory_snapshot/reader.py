@@ -1,6 +1,6 @@
-"""The Reader of allocator snapshots.
+"""Reader for allocator snapshots.
 
-An own opcode machine reads the pickle, so nothing is executed.
+Pickles are interpreted by our own opcode machine, so no code is executed.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _RECORD = "Record a new one: torch.cuda.memory._dump_snapshot(path)."
 
 
 class MemorySnapshotReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads what ``torch.cuda.memory._dump_snapshot`` writes, in protocols 0 to 5, and pages that embed it."""
+    """Reads the files of ``torch.cuda.memory._dump_snapshot`` (pickle protocols 0 to 5), and pages that embed them."""
 
     def __init__(self, is_fast: bool = True) -> None:
         self._is_fast = is_fast  # False: the opcode machine reads every event, with the same result
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return int(PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawSnapshot:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         reading = _Reading(self._is_fast)
         with text_of(source, lambda done: progress(reading.state(done)), reading.log) as stream:
             root = reading.read(stream)
@@ -154,7 +154,7 @@ class _Reading:
         )
 
     def _rest(self, root: Any) -> None:
-        """Takes what did not go to the sink: lists of one item, and lists of other protocols."""
+        """Adds lists that did not go to the sink: lists with one item, and lists of other pickle protocols."""
         if isinstance(root, list):
             self.rows.take_segments(root)
         if not isinstance(root, dict):
@@ -189,7 +189,7 @@ class _Reading:
 
 
 def _settings(found: Any) -> dict[str, Any]:
-    """Returns plain settings of the allocator: texts, numbers, flags, and tables of these."""
+    """Returns the allocator settings that are texts, numbers, flags, or tables of these."""
     plain = (str, int, float, bool)
     kept: dict[str, Any] = {}
     for key, value in list(found.items())[:200] if isinstance(found, dict) else []:
@@ -205,12 +205,15 @@ def _settings(found: Any) -> dict[str, Any]:
 
 
 def abs_fits(value: str | float | bool) -> bool:
-    """Returns True for a setting that JSON can represent."""
+    """Returns True if JSON can represent the setting."""
     return not isinstance(value, int | float) or abs(value) < 2**63
 
 
 def _overflow(root: Mapping[str, Any]) -> tuple[tuple[int, ...], int | None]:
-    """Returns devices with a trimmed history, and its maximum number of events, if newer files have them."""
+    """Returns the devices with a truncated history, and the maximum number of events.
+
+    Only newer files contain these.
+    """
     settings = root.get("allocator_settings")
     places = [root, settings if isinstance(settings, dict) else {}]
     flags = next((place["trace_alloc_overflowed"] for place in places if "trace_alloc_overflowed" in place), None)

@@ -1,6 +1,6 @@
-"""The Reader of memory timelines: ``[times, sizes]``, or raw rows.
+"""Reader for memory timelines: ``[times, sizes]``, or raw rows.
 
-Raw rows are ``[time, action, bytes, category]``.
+A raw row is ``[time, action, bytes, category]``.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _EMPTY = "export_memory_timeline got a device without allocations. Pass the devi
 
 
 class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads JSON and raw JSON of ``export_memory_timeline``, of any size in bounded memory."""
+    """Reads the JSON and raw JSON of ``export_memory_timeline``. Memory use does not depend on the file size."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawCategoryMemory:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         rows = _Rows(log)
 
@@ -136,7 +136,7 @@ class _Rows:
         self._sum = 0.0
 
     def extend_to(self, time: Int64) -> None:
-        """Updates the end of the recording."""
+        """Extends the recording to the latest of these times."""
         self._end_ns = max(self._end_ns, int(time.max(initial=0)))
 
     def add(self, time: Int64, category: Int64, action: Int64, size: Int64) -> None:

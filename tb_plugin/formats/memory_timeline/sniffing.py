@@ -36,7 +36,7 @@ _SIZES_CUT = re.compile(_SPACE + rb"\]" + _SPACE + rb"(?:,[ \t\r\n,\[\d-]{0,300}
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the uncertain candidate of a path, None for other extensions."""
+    """Returns an uncertain candidate, or None for other extensions."""
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
@@ -47,7 +47,7 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def form_of(head: bytes) -> Form | None:
-    """Returns the form of a file with these first bytes, None if it is not a memory timeline."""
+    """Returns the form of the file, or None if it is not a memory timeline. ``head``: first bytes of the file."""
     text = beginning(head)
     if _RAW.match(text):
         return "raw"

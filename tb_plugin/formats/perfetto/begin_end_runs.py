@@ -1,7 +1,7 @@
-"""PyTorch's runs of begins and ends.
+"""Ranges whose begins and ends are in separate runs.
 
-PyTorch writes a run of all begins, then a run of their ends in the same order. All host ranges may be one such run,
-so open begins are stored as compressed text.
+PyTorch writes a run of begins, followed by a run of their ends in the same order. One run may contain all host
+ranges, so open begins are stored as compressed text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNCOMPRESSED_PIECES = 4  # pieces that stay uncompressed: a short recording is 
 
 
 class Waiting:
-    """The open begins of a run, oldest first."""
+    """Open begins of a run, oldest first."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []  # the latest ones
@@ -56,9 +56,9 @@ class Waiting:
         return True
 
     def ended(self, ends: list[int], tracks: list[int]) -> tuple[list[str], list[int]]:
-        """Takes the begins of some ends, in order. Returns their texts and durations.
+        """Matches ends to the oldest begins, in order. Returns the texts and durations of the matched begins.
 
-        Stops at an end on another track than its begin or before its begin, and if no begin is left.
+        Stops at an end that is on a different track than its begin or earlier, and when no begin is left.
         """
         texts: list[str] = []
         durations: list[int] = []

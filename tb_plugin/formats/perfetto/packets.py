@@ -1,7 +1,7 @@
 """Packets from bytes, in bounded batches.
 
-A trace is a sequence of packets, each after its length, without gaps. A packet that does not decode is skipped. If
-the sequence itself is damaged, the next packet cannot be found, and the rest is skipped.
+A trace is a sequence of packets without gaps, each preceded by its length. A packet that cannot be decoded is
+skipped. If a length is damaged, the next packet cannot be found, so the rest of the file is skipped.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ _BUNDLE = b"\x92\x03"  # tag of a bundle of compressed packets: field 50, with a
 _MAX_VARINT = 10
 _EMPTY = re.compile(rb"(?:\x0a\x80{0,9}\x00)+")  # empty packets; a small file may contain millions
 _MIN_PARTIAL_BYTES = 4096
-"""A packet may be longer than the examined bytes, but no text starts like this."""
+"""Minimum size of an incomplete first packet.
+
+The packet may be longer than the bytes examined, but no text starts like this.
+"""
 _LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
 
 
 class Packets:
-    """The packets of a stream, once, in batches of about ``chunk_bytes``."""
+    """Packets of a stream, in batches of about ``chunk_bytes``. Can be iterated once."""
 
     def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog, messages: Any = Trace) -> None:
         self.complete = True  # the file ended at a packet's end
@@ -49,7 +52,7 @@ class Packets:
             yield self.decoded(text, offset)
 
     def texts(self) -> Iterator[tuple[bytes, list[int], int]]:
-        """Yields undecoded packets: a text of complete ones, their ends in it, and its position in the file.
+        """Yields undecoded packets: bytes of complete packets, their end offsets, and the offset in the file.
 
         Empty packets are skipped.
         """
@@ -102,7 +105,7 @@ class Packets:
         return self._parsed(bytes(memoryview(data)[:end]), 0)
 
     def decoded(self, text: bytes, offset: int) -> list[Any]:
-        """Returns the packets of a text, including those of bundles."""
+        """Decodes packets, including those in compressed bundles."""
         packets = self._parsed(text, offset)
         return self._unbundled(packets) if _BUNDLE in text else packets
 
@@ -123,10 +126,10 @@ class Packets:
 
 
 def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
-    """Returns the end of the last complete packet, the bytes that the next one needs (0: unknown), and whether it is
-    valid.
+    """Finds the complete packets. Returns their end, the bytes needed for the next packet (0 = unknown), and its
+    validity.
 
-    ``ends`` gets the end of each complete packet. Empty packets are removed from the data.
+    Appends the end of each packet to ``ends``. Empty packets are removed from ``data``.
     """
     empty: list[tuple[int, int]] = []
     end, next_bytes, intact = _scanned(data, ends, empty)
@@ -138,7 +141,10 @@ def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]
 
 
 def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> tuple[int, int, bool]:
-    """Scans like ``_complete_packets``, but leaves the data unchanged: ``empty`` gets the runs of empty packets."""
+    """Does the same as ``_complete_packets``, but leaves ``data`` unchanged.
+
+    Appends runs of empty packets to ``empty``.
+    """
     removed = 0
     position, size = 0, len(data)
     add = ends.append
@@ -171,7 +177,7 @@ def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> 
 
 
 def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    """Returns a number and its end. Raises IndexError at the end of the data, ValueError for an endless number."""
+    """Returns a number and its end. Raises IndexError at the end of the data, and ValueError if it is too long."""
     value = 0
     for shift in _LENGTH_SHIFTS:
         byte = data[position]
@@ -183,7 +189,7 @@ def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
 
 
 def looks_like_packets(head: bytes) -> bool:
-    """Returns True for bytes that start with complete packets of which the first decodes, or with a partial packet."""
+    """Returns True if the bytes start with complete packets, the first of which decodes, or with a partial packet."""
     data = bytearray(head)
     ends: list[int] = []
     end, _, intact = _complete_packets(data, ends)

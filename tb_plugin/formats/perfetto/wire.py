@@ -1,7 +1,7 @@
 """Vectorised decoding of protobuf fields.
 
-One numpy step decodes the k-th field of all messages. Traces have millions of begins and ends, and an object per
-message and field would cost more than their processing.
+Each numpy step decodes the k-th field of all messages. Traces have millions of begins and ends, so an object per
+message and field would be too slow.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Malformed(Exception):
-    """A message contains something that is not a field, or too many fields."""
+    """A message contains invalid or too many fields."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Fields of messages, sorted by position within the message, then by message."""
+    """Fields of messages, sorted by index within the message, then by message."""
 
     message: Int64
     number: Int64
@@ -36,13 +36,13 @@ class Fields:
     end: Int64  # position of bytes; ``begin`` is -1 for other fields
 
     def of(self, number: int) -> Fields:
-        """Returns the fields of one number."""
+        """Returns the fields with this field number."""
         chosen = np.flatnonzero(self.number == number)
         return Fields(*(column[chosen] for column in vars(self).values()))
 
 
 def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
-    """Returns the fields of messages in ``data``. Raises Malformed."""
+    """Decodes the fields of messages in ``data``. Raises Malformed."""
     found: list[tuple[Int64, ...]] = []
     message = np.flatnonzero(begin < end)
     at, last = begin[message], end[message]
@@ -74,12 +74,12 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
 
 
 def contents(data: UInt8, at: Int64) -> Int64:
-    """Returns the start of the content of byte fields, whose one-byte tags are ``at`` these positions."""
+    """Returns the start of the content of byte fields. ``at``: offsets of their one-byte tags."""
     return _varints(data, at + 1)[1]
 
 
 def _varints(data: UInt8, at: Int64) -> tuple[Int64, Int64]:
-    """Returns the numbers at some positions, and their ends."""
+    """Returns the numbers at the given offsets, and their ends."""
     byte = data[at]
     value = (byte & 127).astype(np.int64)
     after = at + 1

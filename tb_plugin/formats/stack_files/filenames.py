@@ -1,4 +1,4 @@
-"""Stack file names: candidates, and what the numbers count."""
+"""Stack file names: candidates, and units of their values."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _DEVICES = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA"}
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the uncertain candidate of a path, None for other extensions.
+    """Returns an uncertain candidate, or None for other extensions.
 
-    Any text may end in .txt: without a word for stacks in the name, a refused file is not listed as skipped.
+    A .txt file without a stack-related word in its name is quiet: if it is not a stack file, it is not listed as
+    skipped.
     """
     name = PurePosixPath(path).name
     match = _NAME.match(name)
@@ -43,7 +44,7 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def counted_by(name: str) -> tuple[Counted, str, int]:
-    """Returns the unit of a folded file by its name, a title, and the factor for its numbers."""
+    """Returns unit, title and scale of the values in a folded file, based on its name."""
     if found := _PAGE_EXPORT.search(name):
         return "ns", f"{found['weight'].capitalize()} time", 1
     if found := _METRIC.search(name):

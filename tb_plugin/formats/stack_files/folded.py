@@ -1,6 +1,6 @@
 """Folded stacks: lines of ``outermost;...;innermost value``.
 
-The last blank separates stack and value; equal stacks are summed.
+The last space separates stack and value. Equal stacks are summed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BATCH = 8 * 1024 * 1024
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """Distinct stacks as text, and their values. ``lines`` counts the stacks of the file."""
+    """Distinct stacks as text, and their values. ``lines``: number of lines with a stack."""
 
     stacks: pa.Array
     values: np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -35,9 +35,9 @@ class Folded:
 
 
 def is_folded(head: bytes) -> bool:
-    """Returns True if most lines of the head end in a number, and one of those has frames.
+    """Returns True if most lines end in a number, and at least one of these has several frames.
 
-    Other lines are skipped and counted when the file is read: one bad line is no reason to refuse the file.
+    A few other lines are allowed; they are skipped and logged when the file is read.
     """
     lines = head.replace(b"\r\n", b"\n").split(b"\n")
     whole = lines[:-1] if len(lines) > 1 else lines
@@ -49,7 +49,7 @@ def is_folded(head: bytes) -> bool:
 
 
 def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> Folded:
-    """Returns the stacks of a text; other lines are counted."""
+    """Reads all stacks. Other lines are skipped and logged."""
     lines = _Lines(log)
     rest = head
     while True:
@@ -82,7 +82,7 @@ _NOTHING = pa.schema({"stack": pa.large_string(), "value": pa.int64(), "part": p
 
 
 class _Lines:
-    """The stacks so far, merged in batches."""
+    """Collects stacks, merged in batches."""
 
     def __init__(self, log: IssueLog) -> None:
         self._log = log
@@ -132,7 +132,7 @@ class _Lines:
 
 
 def _summed(tables: list[pa.Table]) -> pa.Table:
-    """Merges equal stacks, in the order of first appearance."""
+    """Sums the values of equal stacks. Stacks are in order of first appearance."""
     table = pa.concat_tables(tables)
     # Hashing the texts once is faster than Arrow's group_by.
     encoded = table["stack"].combine_chunks().dictionary_encode()

@@ -1,4 +1,4 @@
-"""The Reader of stack files: folded text and speedscope's JSON."""
+"""Reader for stack files: folded text and speedscope's JSON."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _WITHOUT_BLANKS = (
     (r"^<built-in_(method|function)_", r"<built-in \1 "),
     (r"^(<built-in method .+)_of_(.+)_object>$", r"\1 of \2 object>"),
 )
-"""Substitutions that turn names into those of traces: no object addresses, and blanks instead of export_stacks'
-underscores.
+"""Substitutions that restore names as in traces.
+
+They remove object addresses, and undo the underscores of export_stacks.
 """
 _MEMORY = r"^stream_\d+$"  # outermost frame of collapsed snapshots of torch.cuda._memory_viz, whose numbers are bytes
 _NO_STACKS = "No line is a stack and a number. Remove the file from the log directory."
@@ -43,11 +44,11 @@ class StackFilesReader(DeclaredReader, entry=FORMATS[0]):
     """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> StackProfile:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             profile = _read(source.names()[0], stream, options.chunk_bytes, log)

@@ -71,7 +71,7 @@ class _Profile(Struct):
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """The places of all profiles; ``seen`` counts samples and events of the file, including dropped ones."""
+    """The merged stacks of all profiles. ``event_count``: samples and events in the file, including skipped ones."""
 
     names: pa.Array
     places: Places
@@ -83,7 +83,7 @@ class Profiles:
 
 
 def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
-    """Returns the stacks of a document. Raises UnreadableTrace if there are none."""
+    """Reads all profiles of a document. Raises UnreadableTrace if it contains none."""
     frames, profiles, is_complete = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
     names = [_name(frame) for frame in frames]
     threads: list[str] = []
@@ -117,7 +117,10 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
 
 
 def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
-    """Returns frames and profiles; a damaged document gives those before the damage."""
+    """Returns frames, profiles, and whether the document is complete.
+
+    From a damaged one, reads the part before the damage.
+    """
     try:
         root = msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -135,7 +138,7 @@ def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
 
 
 def _items(text: str, opening: str) -> tuple[list[Any], int]:
-    """Returns the readable objects of a list, and the end position."""
+    """Returns the readable objects of a list, and the offset after them."""
     begin = re.search(opening, text)
     at = begin.end() if begin else len(text)
     found: list[Any] = []
@@ -171,7 +174,7 @@ def _converted(raw: Any, log: IssueLog) -> _Profile | None:
 
 
 def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Returns samples with their weights; without weights, each counts once."""
+    """Returns the stacks of a sampled profile. Without weights, each sample has weight 1."""
     length = np.fromiter(map(len, profile.samples), np.int64, len(profile.samples))
     total = int(length.sum())
     frame = np.fromiter(map(_small, chain.from_iterable(profile.samples)), np.int64, total)
@@ -197,7 +200,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
 
 
 def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Returns flags of impossible times, as in a trace; other units have none."""
+    """Returns flags of implausible times, by the same rule as in a trace. Other units have none."""
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
         return np.zeros(len(at), np.bool_)
@@ -205,12 +208,15 @@ def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> np
 
 
 def _small(number: int) -> int:
-    """Returns a position, -1 for an invalid one."""
+    """Returns an index; -1 = invalid."""
     return number if 0 <= number < 2**31 else -1
 
 
 def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Returns frames that open and close: the time between two events belongs to the innermost open frame."""
+    """Returns the stacks of an evented profile.
+
+    The time between two events is attributed to the innermost open frame.
+    """
     events = profile.events
     at, good = _scaled([event.at for event in events], scale)
     opens = np.fromiter((event.type == "O" for event in events), np.bool_, len(events))
@@ -266,7 +272,7 @@ _KINDS = {"sampled": _sampled, "evented": _evented}
 
 
 def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
-    """Returns the last opening event (``rows``) at a level up to a position, for many; -1 at level 0."""
+    """Returns the last opening event (of ``rows``) at level ``wanted`` up to index ``until``; -1 at level 0."""
     size = len(level) + 1
     order = np.lexsort((rows, level[rows]))
     keys = level[rows][order] * size + rows[order]
@@ -275,7 +281,7 @@ def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
 
 
 def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Returns numbers times a scale as integers, and which of them are valid."""
+    """Returns values times ``scale`` as integers, and flags of the valid ones."""
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)

@@ -164,7 +164,7 @@ def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
 
 
 def _repaired(content: bytes, log: IssueLog) -> bytes:
-    """Removes words that are not valid JSON, and closes the text after the last complete member."""
+    """Replaces words that are not valid JSON by null, and closes the text after the last complete member."""
     parts: list[bytes] = []
     open_: list[bytes] = []
     copied, whole, closers = 0, 0, b""
