@@ -13,7 +13,7 @@ from tb_plugin.model.trace.window import Survey
 Raw_co = TypeVar("Raw_co", covariant=True)
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-GZIP_MAGIC = b"\x1f\x8b"  # compression is judged by first bytes, or by the name if they are not available
+GZIP_MAGIC = b"\x1f\x8b"  # compression is recognised by the first bytes, or by the name if these are not available
 
 
 class Source(Protocol):
@@ -37,7 +37,7 @@ class FileSize:
     """File size as known before reading."""
 
     stored_bytes: int
-    is_packed: bool = False  # by its first bytes, or by its name if they are not available
+    is_packed: bool = False  # based on the first bytes, or on the name if these are not available
     declared_bytes: int | None = None
     """Uncompressed size recorded at the end of the archive (modulo 2**32, last member only). None if unknown."""
 
@@ -46,7 +46,7 @@ class FileSize:
         if not self.is_packed:
             return self.stored_bytes
         likely = ratio * self.stored_bytes
-        # A value that is too small comes from several members or from more than 4 GiB.
+        # The value is too small if the file has several members or more than 4 GiB of text.
         stated = self.declared_bytes
         return stated if stated is not None and likely / 10 < stated < likely * 10 else likely
 

@@ -9,7 +9,7 @@ from tb_plugin.model.trace.report import Issue, Outcome
 
 MAX_EXAMPLES = 5
 EXAMPLE_CHARS = 120
-MAX_TEXTS = 20  # a file may have as many categories as events
+MAX_TEXTS = 20  # limit, because a file may have as many categories as events
 TEXT_CHARS = 300
 
 TEXTS = {
@@ -59,7 +59,7 @@ TEXTS = {
     "unpaired_flow": "forward-backward arrows with one end missing were skipped",
 }
 
-# texts for entries beyond MAX_TEXTS
+# texts of merged entries beyond MAX_TEXTS
 _SUMMARIES = {
     "unknown_category": "events of {kinds} more unknown categories were loaded without a meaning",
     "not_shown": "events of {kinds} more phases are not shown",

@@ -20,11 +20,11 @@ from tb_plugin.formats.issues import IssueLog
 
 BOMB_RATIO = 200
 """Compression ratio that no trace reaches. Usual ratios are 10 to 30, and about 110 for repetitive traces."""
-BOMB_BYTES = 4 * 1024**3  # text up to this size is read at any ratio
+BOMB_BYTES = 4 * 1024**3  # text up to this size is read whatever the compression ratio
 _BLOCK_BYTES = 256 * 1024
-# packed bytes decompressed at once: damage loses a whole piece, so a piece is a small part of a file
+# compressed bytes per piece; small, because damage loses a whole piece
 _MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 512, 64 * 1024
-_DAMAGED: Any = igzip_lib.IsalError  # the stub declares it an instance
+_DAMAGED: Any = igzip_lib.IsalError  # the type stub declares it as an instance
 
 
 class _Stored(io.RawIOBase):
@@ -67,7 +67,7 @@ class TextStream:
         self._piece = min(max(stored_bytes // 64, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES)
         self._progress = progress
         self._log = log
-        self._outer: TextStream | None = None  # the archive around this one
+        self._outer: TextStream | None = None  # the enclosing archive
         self._pending = first or self._block()
         self.file_bytes = len(self._pending)
         if not first and _is_packed_twice(self._pending):

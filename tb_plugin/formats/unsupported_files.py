@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 
 from tb_plugin.formats._chrome.sniffing import beginning
 
-# the name says little, so the first bytes are read; no kind of file that grows during training
+# extensions for which the first bytes are read, because the name is ambiguous; not for files that grow during training
 LOOKED_INTO = re.compile(r"(?i)\.(?:prof|bin|db|sqlite3?)\Z")
-MAX_LISTED = 3  # more files of one kind are listed as their folder and a count
+MAX_LISTED = 3  # if there are more files of one kind, only their folder and a count are listed
 _CACHED_PATHS = 1 << 16
 
 
@@ -148,7 +148,7 @@ FOREIGN = (
     ),
     Foreign(
         "This is a cProfile file, which has totals but no timeline. Open it with python -m pstats.",
-        # marshal's dict (with or without a reference) whose first key is a tuple of a file, a line and a function
+        # a marshalled dict (with or without reference flag) whose first key is a tuple of file, line and function
         head=rb"\A[\x7b\xfb][\x28\x29\xa8\xa9]",
     ),
     Foreign(
@@ -184,7 +184,7 @@ FOREIGN = (
         is_last=True,
     ),
 )
-# names of possible recordings that no reader claims, and what to do
+# names of possible recordings that no reader claims, with advice
 _UNCLAIMED_NAMES = (
     (
         r"\.(?:part|partial|te?mp|crdownload|download|filepart)\Z",

@@ -127,7 +127,7 @@ class Arrows:
         start = (begins - (rank[order] == BEGIN))[is_first][run] if count else begins
         chain = np.maximum(begins - start, 1)
         order = order[np.lexsort((np.arange(count), rank[order] != BEGIN, chain, run))]
-        # This second sort moves only the first start of a key, to before ends that precede it in time.
+        # This second sort only moves the first start of each key before the ends that precede it in time.
         source = np.where(rank[order] == END, MISSING, np.arange(count))
         source = np.concatenate(([MISSING], np.maximum.accumulate(source)[:-1])) if count else source
         head = np.flatnonzero((rank[order] != BEGIN) & (source != MISSING))

@@ -23,7 +23,7 @@ def int64s(values: Sequence[Any]) -> Int64:
         return np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     except struct.error:
         pass
-    try:  # null is common: the parent of a top-level Python call
+    try:  # null is common, for example as the parent of a top-level Python call
         filled = [-1 if value is None else value for value in values]
         return np.frombuffer(struct.pack(f"{len(filled)}q", *filled), np.int64)
     except struct.error:

@@ -25,13 +25,13 @@ from tb_plugin.formats.stream import TextStream
 from tb_plugin.formats.values import storable
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024  # text before the event list, and text after it; more is skipped and reported
-# values of all root members; as objects they take about 100 bytes each, 40 times their text
+# values in all root members; a value takes about 100 bytes of memory, 40 times its text
 MAX_METADATA_VALUES = 500_000
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 _SEPARATORS = re.compile(rb"[\s,]*")
 _OVERLAP = 256
-_MAX_LIST_ENDS = 4  # possible list ends that are tried: arguments may contain such brackets too
+_MAX_LIST_ENDS = 4  # maximum number of possible list ends to try; arguments may contain such brackets as well
 CHOOSE = "Choose a trace in Chrome's JSON format, as torch.profiler writes it."
 _OPEN, _CLOSE, _COMMA = b"[],"
 
@@ -63,7 +63,7 @@ class Document:
         self._log = log
         self._digits = False
         self._free_values = MAX_METADATA_VALUES
-        self._handed_out = 0  # events of the current list
+        self._handed_out = 0  # number of events passed on from the current list
         self._data = bytearray(b" ")
         self._base = -1  # offset of ``data[0]`` in the text
         self._at_end = False
@@ -115,7 +115,7 @@ class Document:
         try:
             del self._data[:count]
         except BufferError:
-            # Another thread's profiler, such as Dask's, may reference a frame with a view of the buffer.
+            # A sampling profiler in another thread, such as Dask's, may hold a view of the buffer.
             self._data = self._data[count:]
         self._base += count
 
@@ -138,8 +138,8 @@ class Document:
             tail = self._find_list()
             if tail is None:
                 break
-            # A second list. JSON readers let the last of equal keys win, and so does this reader. Two documents in one
-            # file may use different time bases and the same kernel numbers.
+            # A second list. As usual in JSON, the last of several equal keys wins. The lists cannot be merged: two
+            # documents in one file may use different time bases and the same correlation ids.
             if self._handed_out:
                 self._log.add("second_event_list", "dropped", self._base, count=self._handed_out)
                 self._handed_out = 0
@@ -191,7 +191,7 @@ class Document:
             self._log.note("unclosed_root", "the closing brace of the file is missing", offset)
             text = text.rstrip(b" \t\r\n,") + b"}"
         if not text.startswith(b"{"):
-            return  # the start was too large
+            return  # its first part was too large and was skipped
         values = _values(text)
         if values > self._free_values:
             self.metadata.update(self._fitting_members(text, offset))
@@ -236,7 +236,7 @@ class Document:
             self._log.add("trailing_events", "dropped", self._base + 1)
         elif rest.strip():
             self._log.note("trailing_text", "text after the event list was ignored", self._base + 1)
-        while not self._at_end:  # ignored bytes count as well
+        while not self._at_end:  # ignored bytes are counted too
             self._drop(len(self._data) - 1)
             self._fill(self._chunk_bytes)
 
@@ -354,7 +354,7 @@ class Document:
         kept = data[first - 1], data[end]
         data[first - 1], data[end] = _OPEN, _CLOSE
         try:
-            # Raw values are views of the buffer. They must be gone before a resize, so they live only in this frame.
+            # Raw values are views of the buffer. They must be freed before it is resized, so they are local variables.
             view = memoryview(data)[first - 1 : end + 1]
             try:
                 events = self._decoded(view)
@@ -372,7 +372,7 @@ class Document:
         try:
             self._sink(events, self._digits)
         except NeedsDigits:
-            # One time exceeds the exact range of floats: the file needs digits from here on.
+            # A time exceeds the exact range of floats. From here on, times are decoded as digits.
             self._digits = True
             self._sink(decode_again(), self._digits)
         self._handed_out += len(events)

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-ABSENT = msgspec.Raw(b"")  # default of raw fields; compared by identity, so a column without values is cheap to skip
+ABSENT = msgspec.Raw(b"")  # default of raw fields; compared by identity, so that empty columns are skipped quickly
 
 NAN = float("nan")
 
-# raised for damaged text; RecursionError for brackets nested thousands deep
+# errors for damaged text; RecursionError occurs for thousands of nested brackets
 NOT_DECODED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 COUNTER = "C"  # phase of counter events

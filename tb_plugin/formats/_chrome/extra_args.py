@@ -17,7 +17,7 @@ from tb_plugin.model.trace.extra_columns import OpenColumn
 
 Int64 = npt.NDArray[np.int64]
 
-MOST_NAMES = 128  # names that become columns; further names are reported and skipped
+MOST_NAMES = 128  # maximum number of names that become columns; others are skipped and reported
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
 
 
@@ -30,7 +30,7 @@ class Others:
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         self._columns: dict[str, _Growing] = {}
-        self.left_out = 0  # values under names beyond MOST_NAMES
+        self.left_out = 0  # number of values skipped because of MOST_NAMES
 
     def add(self, key: str, rows: Int64, values: Sequence[Any]) -> None:
         """Appends the values of one argument: JSON scalars, or raw JSON for lists and objects. None means missing."""

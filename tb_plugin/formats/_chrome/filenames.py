@@ -15,7 +15,7 @@ _PACKETS_NAME = re.compile(
     r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d{10,}))?(?:\.pt\.trace)?\.(?:pftrace|perfetto-trace)(?:\.gz|\.zst)?\Z"
 )
 
-# One folder per export of all ranks: torchtitan's iteration_20 or step_20.
+# folder with one export of all ranks, such as torchtitan's iteration_20 or step_20
 _STEP_FOLDER = re.compile(r"^(?:step|iteration|iter)[-_]?(?P<span>\d{1,18})\Z")
 
 

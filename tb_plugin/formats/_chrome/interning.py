@@ -40,7 +40,7 @@ class Ids(dict[Any, int]):
             return int32s(tuple(map(self.get, values)))  # type: ignore[arg-type]  # None raises
         except struct.error:  # a new text gave None
             return int32s(tuple(map(self.__getitem__, values)))
-        except TypeError:  # an unhashable value, such as a list in place of a word
+        except TypeError:  # an unhashable value, such as a list where a text is expected
             ids = [self[value] if isinstance(value, Hashable) else self[as_text(value)] for value in values]
             return int32s(ids)
 
@@ -50,15 +50,17 @@ class Interner:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.replaced = 0  # texts with invalid bytes or characters
-        self.cut = 0  # names that were too long
+        self.replaced = 0  # number of texts with invalid bytes or characters
+        self.cut = 0  # number of names that were shortened
         self._room = LONG_NAMES
         self._positions: dict[str, int] = {}
-        # names and categories; a missing one is the empty text
+        # names and categories; missing = ""
         self.names = Ids(lambda value: self.name("" if value is None else as_text(value)))
         # process and thread ids; 7 and "7" are the same key
         self.keys = Ids(lambda value: self.text("" if value is None else as_text(value)))
-        self.words = Ids(lambda value: MISSING if value is None else self.text(as_text(value)))  # optional words
+        self.words = Ids(
+            lambda value: MISSING if value is None else self.text(as_text(value))
+        )  # optional texts; -1: missing
         self.raw = Ids(self._raw_text)  # raw JSON with normalised spacing
         self.raw[b""] = self.raw[b"null"] = MISSING
 

@@ -31,7 +31,7 @@ def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[
     step = np.where(opening, 1, -1)
     level = np.cumsum(step)
     level -= (level - step)[is_first][run]
-    # An unmatched end lowers the ground level of everything after it.
+    # An unmatched end lowers the base level of everything after it.
     below = run * (count + 1)
     ground = np.minimum.accumulate(np.minimum(level, 0) - below) + below
     before = np.where(is_first, 0, np.concatenate(([0], ground[:-1])))

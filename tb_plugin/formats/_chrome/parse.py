@@ -108,8 +108,8 @@ class Tally:
 
     decoded: int  # decoded events
     loaded: int
-    unknown: Mapping[str, int]  # events without a meaning by category
-    outside: int = 0  # outside the requested window
+    unknown: Mapping[str, int]  # number of events of unknown category, by category
+    outside: int = 0  # number of events outside the requested window
 
 
 def report_of(reader_id: str, document: Passed, stream: Counted, log: IssueLog, tally: Tally) -> ReadReport:

@@ -11,11 +11,13 @@ import json
 import re
 from dataclasses import dataclass, field
 
-MAX_MEND_BYTES = 4 << 20  # longer text is skipped: hostile text would take hundreds of times its size
-MAX_WALK_CHARS = 1 << 20  # the second stage takes Python time per token; real events are shorter
+MAX_MEND_BYTES = (
+    4 << 20
+)  # longer text is skipped, because malicious text could take hundreds of times its size in memory
+MAX_WALK_CHARS = 1 << 20  # limit for the second stage, which is slow; real events are shorter
 _MAX_DEPTH = 64
 
-# A string, an unclosed string up to the end of the text (keeps this linear), or a bare word in place of a value.
+# A string, an unclosed string up to the end of the text (for linear time), or a bare word used as a value.
 _TOKEN = re.compile(
     r'"(?P<string>[^"\\]*+(?:\\.[^"\\]*+)*+)"|"[\s\S]*|(?P<word>-?\b(?:nan|inf(?:inity)?|none|undefined|true|false|null|N/A)\b)',
     re.DOTALL | re.IGNORECASE,
@@ -75,8 +77,8 @@ def mend_string(inside: str, reasons: set[str]) -> str:
 
 def _mend_backslashes(inside: str, reasons: set[str]) -> str:
     if any(match[0] == "\\" for match in _ESCAPE.finditer(inside)):
-        # One escape that JSON does not have proves that the writer escapes nothing: in C:\temp\Users the \t is as raw
-        # as the \U. Pairs and escaped quotes stay, because raw paths do not contain them.
+        # One invalid escape proves that the writer does not escape backslashes: in C:\temp\Users, \t is as raw as \U.
+        # Double backslashes and escaped quotes are kept, because raw paths do not contain them.
         reasons.add("bad_escape")
         return re.sub(r'\\(["\\])|\\', lambda match: match[0] if match[1] else "\\\\", inside)
 
@@ -134,9 +136,9 @@ class _NotJson(Exception):
 
 _SPACE = re.compile(r"\s*")
 _KEY_END = re.compile(r'"\s*:')
-# A quote ends a member's value if a key or the end of its object follows, and an element if another value or the end of
-# its array follows. The key after it is bounded to keep the search linear. Possessive, because two adjacent runs of
-# spaces would be tried against each other.
+# A quote ends the value of a member if a key or the end of its object follows. It ends an array element if another
+# value or the end of the array follows. The length of the key is limited, for linear time. Quantifiers are possessive,
+# to avoid backtracking between adjacent runs of spaces.
 _VALUE_END = re.compile(r'"(?=\s*+(?:,\s*+"?[^"\n,{}\[\]]{1,80}+"\s*+:|(?:,\s*+)?\}\s*+(?:[,}\]]|\Z)))')
 _ELEMENT_END = re.compile(r'"(?=\s*+(?:,\s*+["\d\[{\-]|(?:,\s*+)?\]\s*+(?:[,}\]]|\Z)))')
 _EVENT_START = re.compile(r'\{\s*"ph"\s*:\s*"')
@@ -234,7 +236,7 @@ class _Walker:
             raise _NotJson
         inside = self._text[start : found.start()]
         if _EVENT_START.search(inside):
-            raise _NotJson  # two events interleaved, not a name with quotes
+            raise _NotJson  # these are two interleaved events, not a name with quotes
         if '"' in inside:
             inside = _escape_quotes(inside, self.reasons)
         if re.search(r"(?<!\\)(?:\\\\)*\\$", inside):  # a raw backslash before the closing quote

@@ -18,15 +18,15 @@ from tb_plugin.formats._chrome.repair import MAX_MEND_BYTES, Repaired, decode_te
 from tb_plugin.model.trace.report import Outcome
 
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"
-# Commas separate events; if commas are missing, the second text must at least look like an event.
+# Events are separated by commas. Without a comma, the following text must look like an event.
 _BOUNDARY = re.compile(rb"\}\s*(?:(?:,\s*)+(?=\{)|(?=\{\s*\"(?:" + _KEYS + rb')"\s*:))')
-# possible end of an event list: an event's brace, and a bracket followed by a member, a brace or nothing
+# possible end of an event list: closing brace of an event, then a bracket followed by a member, a brace or nothing
 LIST_END = re.compile(rb'\}[\s,]*\](?=\s*(?:,\s*"|\}|$))')
 _RESTART = re.compile(rb'\{\s*"(?:ph|cat|name)"\s*:')
-# Matching the unclosed string at the end keeps this linear.
+# An unclosed string at the end is matched as well, for linear time.
 _STRUCTURE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|[{}\[\]]|"', re.DOTALL)
 
-CONCATENATED_DOCUMENTS = 64  # pieces of one event; decisions look ahead this far, at any chunk size
+CONCATENATED_DOCUMENTS = 64  # maximum pieces of one event; also the lookahead, whatever the chunk size
 _MAX_RESTARTS = 8
 
 Decode = Callable[[bytes], Sequence[Any]]
@@ -184,7 +184,11 @@ class Segments:
         return True
 
 
-_REPAIRS: tuple[Callable[[str], Repaired | None], ...] = (mend_tokens, mend_name_line, walk)  # mildest first
+_REPAIRS: tuple[Callable[[str], Repaired | None], ...] = (
+    mend_tokens,
+    mend_name_line,
+    walk,
+)  # the mildest repair comes first
 
 
 def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, set[str]] | None:

@@ -10,7 +10,7 @@ EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _TIME_UNIT = re.compile(rb'"displayTimeUnit"\s*:')
 _LIST_START = re.compile(rb"\[[\s,]*")
 _FLAT_EVENT = re.compile(rb'\{[^{}\[\]]{0,4096}?"ph"\s*:\s*"')  # the start of a truncated or damaged event
-HEAD_BYTES = 64 * 1024  # bytes of a file that are examined
+HEAD_BYTES = 64 * 1024  # number of bytes at the start of a file that are examined
 _JSON = json.JSONDecoder()
 
 

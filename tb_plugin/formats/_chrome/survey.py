@@ -43,7 +43,7 @@ Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
 
 MAX_CELLS = 16_384
-_MIN_SHIFT = 10  # initial cell length: 2**10 ns
+_MIN_SHIFT = 10  # initial bin width: 2**10 ns
 DURATIONS = ("X", "B", "E")  # phases of ranges and their marks
 _STEP = "ProfilerStep#"
 
@@ -51,7 +51,7 @@ _STEP = "ProfilerStep#"
 class Surveying:
     """A survey in progress; receives the events of the document."""
 
-    has_arrows: bool = False  # ``add_arrows`` receives arrows
+    has_arrows: bool = False  # whether ``add_arrows`` is called
 
     def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
         self.log = IssueLog()
@@ -72,7 +72,7 @@ class Surveying:
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
         """Adds decoded events."""
-        # Names of processes and threads have the time of the export.
+        # Events that name processes and threads are excluded: their time is the time of the export.
         timed, starts = Times(digits).starts([event for event in events if event.ph != "M"])
         is_row = np.array([event.ph in DURATIONS and self.is_range(event) for event in timed], np.bool_)
         rows = timed if is_row.all() else [event for event, chosen in zip(timed, is_row, strict=True) if chosen]
@@ -191,7 +191,7 @@ class LinkedWork:
     def _add_marks(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.intp]) -> None:
         if not self._patterns:
             return
-        # There are few distinct names: each is checked once.
+        # There are few distinct names, so each is checked once.
         texts = pa.array([rows[i].name or "" for i in good.tolist()], pa.large_string()).dictionary_encode()
         at = good[marking(texts.dictionary, self._patterns)[texts.indices.to_numpy()]]
         some = [rows[i] for i in at.tolist()]

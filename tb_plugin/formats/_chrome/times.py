@@ -62,7 +62,9 @@ def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
         return np.empty(0, np.int64), 0
     joined = b" ".join(texts) + b" "
     if joined.startswith(b'"'):
-        joined = joined.replace(b'"', b"")  # inside raw JSON a quote follows a backslash, which is no digit
+        joined = joined.replace(
+            b'"', b""
+        )  # quotes inside a string follow a backslash, so such text is still not a number
     found = _three_decimals(joined, len(texts))
     if found is not None:
         return found, 0
@@ -91,7 +93,7 @@ def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
 
 def from_texts(values: Sequence[str]) -> Int64 | None:
     """Returns nanoseconds, or None unless all texts have exactly three decimals."""
-    for ending in ("", "\t"):  # with a tab, spreadsheets treat a number as text
+    for ending in ("", "\t"):  # tools append a tab so that spreadsheets treat the number as text
         try:
             joined = " ".join(values).encode("ascii").replace(f"{ending} ".encode(), b" ")
         except (TypeError, UnicodeEncodeError):
@@ -112,7 +114,7 @@ def _three_decimals(joined: bytes, count: int) -> Int64 | None:
     digits = np.count_nonzero((letters >= _ZERO) & (letters <= _NINE))
     if not len(dots) == len(ends) == count or len(joined) != digits + 2 * count:
         return None
-    # Epoch times have 19 digits, which always fit 64 bits, and 63 bits until 2262.
+    # Nanoseconds since 1970 have 19 digits. They fit into 64 bits, and into 63 bits until 2262.
     if not np.all(ends - dots == 4) or int(np.diff(ends, prepend=-1).max()) > 21:
         return None
     whole = np.fromstring(joined.replace(b".", b"").decode(), dtype=np.uint64, sep=" ")
@@ -138,7 +140,7 @@ def nanoseconds(value: Any) -> int:
         number = Decimal(str(value).strip())
         if not number.is_finite():
             raise ValueError(value)
-        if number.adjusted() > 20:  # far beyond 64 bits: avoid the power of ten
+        if number.adjusted() > 20:  # far beyond 64 bits: do not compute a huge power of ten
             return (INT64_MAX + 1) * (-1 if number < 0 else 1)
         return int(number.scaleb(3, _ROUND).quantize(Decimal(1), context=_ROUND))
     except InvalidOperation as error:

@@ -30,7 +30,7 @@ class Cut:
     """
 
     def __init__(self, window: Window, near: Near, arrow_lag_ns: int = 0) -> None:
-        # dropped rows, allocator events and counters; arrows always count as events without a duration
+        # number of dropped rows, allocator events and counters; arrows are not included
         self.outside = 0
         self._begin = window.origin_ns + window.begin_ns
         self._end = window.origin_ns + window.end_ns

@@ -16,25 +16,25 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._pickle.memo import Memo
 from tb_plugin.formats._pickle.opcodes import fill, name_of, number_of, text_of, unescaped
 
-EVENTS = "events"  # long lists that a sink may take directly from the buffer
-BATCH = 1024  # items of a long list in memory
+EVENTS = "events"  # role of long lists that a sink may read directly from the buffer
+BATCH = 1024  # maximum number of items of a long list in memory
 MAX_TEXT = 64 * 1024 * 1024
-MAX_TEXT_LENGTH = 128 * 1024  # bytes of a text that are decoded: no reader needs more
-MAX_INTEGER = 32  # bytes of a number; larger ones are no value of a column
+MAX_TEXT_LENGTH = 128 * 1024  # maximum number of bytes decoded per text
+MAX_INTEGER = 32  # bytes of a number; larger ones do not fit into any column
 FREE_WORDS, WORDS_PER_BYTE, WORDS_PER_STORED_BYTE = 16 << 20, 4, 64
 """Memory limit for objects, in words of 8 bytes: base allowance, per byte of the pickle, per byte of the archive.
 
 The smaller of the last two limits applies. Objects of snapshots and dumps need up to 2 words per byte.
 """
-MAX_NUMBER_TEXT = 400  # digits of a number in text form
-MAX_NESTED = 16  # open lists around a list that decide its role; real files have five
-MAX_DEPTH = 10_000  # open containers; real files have six
+MAX_NUMBER_TEXT = 400  # maximum number of digits in the text of a number
+MAX_NESTED = 16  # maximum number of enclosing lists considered for the role of a list; real files have five
+MAX_DEPTH = 10_000  # maximum number of open containers; real files have six
 _PROTOCOL = 5
 _BLOCK = 4 * 1024 * 1024
-_MARGIN = 64 * 1024  # bytes of lookahead, if the file has as many
+_MARGIN = 64 * 1024  # bytes of lookahead, unless the file is shorter
 _CODE_NAMES = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
 _EXTERNAL = {"PERSID", "BINPERSID", "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER"}
-_CODE = _CODE_NAMES | _EXTERNAL  # opcodes that name, call or fill in something outside the file
+_CODE = _CODE_NAMES | _EXTERNAL  # opcodes that import, call or use something outside the file
 
 
 class Role(NamedTuple):
@@ -88,13 +88,13 @@ class Machine:
         self.at = 0
         self.base = 0  # offset of the buffer in the pickle
         self.memo = Memo()
-        self.has_ended = False  # the buffer contains the rest of the file
+        self.has_ended = False  # whether the buffer contains the rest of the file
         self._read = read
         self._stored = stored  # returns the archive bytes read so far
-        self._words = self._base = 0  # words of all objects, and of objects older than the open list with a role
+        self._words = self._base = 0  # words of all objects, and of objects created before the current list
         self._max_words = FREE_WORDS
-        self._used_containers: set[int] = set()  # ids of memo containers used since the sink last took items
-        self._is_plain = True  # only new containers were filled: the sink takes everything that was made
+        self._used_containers: set[int] = set()  # ids of memo containers used since items last went to the sink
+        self._is_plain = True  # whether only new containers were filled; the sink then takes all new objects
         self._sink = sink
         self._noun = noun  # file type in messages, such as "snapshot"
         self._is_fast = is_fast
@@ -363,7 +363,7 @@ class Machine:
         if type(target) is not list:
             raise TypeError("no list to append to")
         streamed = self._streamed.get(id(target))
-        if streamed is not None:  # earlier items went to the sink already
+        if streamed is not None:  # earlier items already went to the sink
             self._sink.take(streamed[1], items, self.memo)
         else:
             target.extend(items)
@@ -440,7 +440,7 @@ _HANDLERS: list[Handler | None] = [None] * 256
 for _opcode in pickletools.opcodes:
     if _opcode.name in _ACTIONS:
         _HANDLERS[ord(_opcode.code)] = _ACTIONS[_opcode.name]
-# words of 8 bytes for the result of an opcode, with its place in a container
+# words of 8 bytes for the result of an opcode, including its slot in a container
 _OPCODE_WORDS = {
     **dict.fromkeys(
         ("PROTO", "FRAME", "MARK", "POP", "POP_MARK", "SETITEM", "SETITEMS", "APPEND", "APPENDS", "STOP"), 0

@@ -13,11 +13,11 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 
 
-MAX_OBJECTS = 1 << 22  # objects in memory, about 1 GB; events leave the memo when the sink takes them
+MAX_OBJECTS = 1 << 22  # maximum number of objects in memory (about 1 GB); events are removed when the sink takes them
 MAX_TEXT_SIZE = 1 << 28
-_KEY_NUMBERS = 65_536  # memo numbers that may be keys
+_KEY_NUMBERS = 65_536  # memo indices below this may be keys
 
-# what an object became: still an object (or nothing), an event, or the number of a stack, text or pool
+# type of a memo entry: object (or none), event, or id of a stack, text or pool
 OBJECT, ROW, STACK, TEXT_ID, POOL_ID = range(5)
 
 
@@ -34,9 +34,9 @@ class Memo:
     def __init__(self) -> None:
         self.count = 0
         self.objects: dict[int, Any] = {}
-        self.top = 0  # larger than all numbers
-        self.words: dict[int, str] = {}  # texts among the first numbers, where keys are
-        self.fresh: list[int] = []  # numbers of containers since the sink last took items
+        self.top = 0  # larger than all memo indices in use
+        self.words: dict[int, str] = {}  # texts with small memo indices; keys are among them
+        self.fresh: list[int] = []  # memo indices of containers created since items last went to the sink
         self._text_size = 0
         self._what = np.zeros(1024, np.uint8)
         self._code = np.zeros(1024, np.int32)

@@ -8,7 +8,7 @@ import re
 from tb_plugin.model.trace.schema import EventKind
 
 MODULE_NAME = "nn.Module: "  # prefix of Python calls that are modules
-# tasks that are not kernels; SDMA tasks are parts of group operations
+# tasks that are not kernels; SDMA tasks are part of communication operations
 _TASK_KINDS = (
     (re.compile(r"PCIE_DMA|MEMCPY|SDMA_SQE"), EventKind.MEMCPY),
     (re.compile(r"(?i)EVENT|NOTIFY|WAIT|WRITE.?VALUE|RECORD|CONDITION"), EventKind.SYNC),

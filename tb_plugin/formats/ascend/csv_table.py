@@ -22,24 +22,24 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
-_MAX_TITLES = 4096  # a longer line is not a header: Arrow takes 9 kB per column to split a row
-_PART_BYTES = 1 << 23  # text that becomes columns at once; rows outside a window are dropped after each part
+_MAX_TITLES = 4096  # lines with more columns are not headers; Arrow needs 9 kB per column to split a row
+_PART_BYTES = 1 << 23  # text converted to columns at once; rows outside a window are dropped after each part
 _PIECE_BYTES = 1 << 20
 _SLICE = 1 << 16  # cells converted to Python at once
 _QUOTE, _NEW_LINE = b'"\n'
 _MAX_PIECE_BYTES = 2**31 - 1
-_EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")  # marks of a missing value
+_EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")  # texts that mean a missing value
 # former column title in lower case -> current title
 _SYNONYMS = {
     "step id": "Step Id", "block num": "Block Dim", "mix block num": "Mix Block Dim", "device_id": "Device_id",
     "device id": "Device_id", "stream id": "Stream ID", "task id": "Task ID",
 }  # fmt: skip
-# 18 digits before the point, 12 after: any time of this century, and floats as Python prints them.
+# 20 digits before the decimal point and 12 after it: enough for any time of this century, and for floats from Python.
 _DECIMAL = pa.decimal128(32, 12)
 _THOUSAND = pa.decimal128(4, 0)
 
 
-Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # flags of the rows of a table to keep
+Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # returns flags of the rows to keep
 
 
 class CsvTable:
@@ -49,7 +49,7 @@ class CsvTable:
         self.titles = tuple(titles)
         self._columns = dict(zip(titles, columns, strict=True))
         self._log = log
-        self._counted: set[str] = set()  # columns whose bad cells were counted: they may be read again
+        self._counted: set[str] = set()  # columns whose bad cells are counted; a column may be read several times
         self.rows = len(columns[0]) if columns else 0
 
     def has(self, *titles: str) -> bool:
@@ -247,7 +247,7 @@ def _titles(line: str) -> list[str]:
 
 
 def _columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
-    # A row longer than a piece, such as a call stack, makes the whole file one piece.
+    # If a row is longer than a piece, for example because of a call stack, the whole text is parsed as one piece.
     for piece in (_PIECE_BYTES, len(body)):
         refused: list[int] = []
         try:

@@ -27,7 +27,7 @@ ANALYSED = "analysis.db"  # step and communication times from the tool that wrot
 TABLES = frozenset({KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, *STATED})
 PACKED = ".gz"  # extension of compressed text files; compressed databases are not read
 KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *STATED, ANALYSED})
-# one of these makes a folder a profile; the first existing one is the main file
+# a profile folder contains one of these; the first one is the main file
 _MAIN_FILES = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
 _PROFILE = re.compile(r"(?s)^(?P<worker>.*?)(?:_(?P<span>[0-9]{8,20}))?_ascend_(?:pt|ms)\Z")
 _ARGUMENTS = re.compile(r"_ascend_(?:pt|ms)_op_args\Z")  # folders of dumped operator arguments

@@ -36,7 +36,7 @@ _EITHER, _VECTOR = "AI_CORE", "AI_VECTOR_CORE"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})
 _SHAPES = "Shapes"
-_NEAR_NS = 1000  # the start of a kernel in both files, apart from rounding
+_NEAR_NS = 1000  # tolerance for the start of a kernel in both files, because of rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,8 @@ class Kernels:
     name: Int32
     start_ns: Int64
     dur_ns: Int64
-    device: Int32  # -1: not in the file, as before 2025
-    stream: Int32  # string id of the number, -1 for none
+    device: Int32  # -1 = not in the file (before 2025)
+    stream: Int32  # string id of the stream number, -1 for none
     is_collective: Bool
     uses_matrix_unit: npt.NDArray[np.uint8]
     facts: tuple[OpenColumn, ...]
@@ -148,7 +148,7 @@ def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) ->
     nearest = np.where(np.abs(theirs[right] - ours) <= np.abs(theirs[left] - ours), right, left)
     off = np.abs(theirs[nearest] - ours)
     hit = np.flatnonzero(off <= _NEAR_NS)
-    # If two kernels match one row, the nearer one gets it.
+    # If two kernels match one row, the nearer kernel is used.
     hit = hit[np.lexsort((off[hit], nearest[hit]))]
     first = np.ones(len(hit), np.bool_)
     first[1:] = nearest[hit][1:] != nearest[hit][:-1]

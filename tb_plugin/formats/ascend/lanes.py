@@ -17,11 +17,11 @@ class Lane(IntEnum):
 
     HOST = 0  # the program: operators, its task queue, Python
     GC = 1  # Python's garbage collection
-    CANN = 2  # calls of the runtime, on host threads
+    CANN = 2  # runtime calls on host threads
     STREAM = 3  # tasks of a device stream
-    GROUP = 4  # complete operations of a rank group
-    PLANE = 5  # tasks of such operations
-    ANALYSIS = 6  # bars that the tool computed
+    GROUP = 4  # communication operations of a process group
+    PLANE = 5  # tasks of communication operations
+    ANALYSIS = 6  # bars computed by the vendor's tool
     OTHER = 7  # counters and unknown events
 
 
@@ -30,10 +30,10 @@ _PROCESSES = {
     "HCCL": Lane.PLANE, "Communication": Lane.PLANE, "Overlap Analysis": Lane.ANALYSIS,
 }  # fmt: skip
 _GROUP = re.compile(r".*Communication\Z")
-# process label, appended by ``process_names``: the device, if there are several
+# label that ``process_names`` appends: the device, if there are several
 _LABEL = re.compile(r" ?\((?:[^()]*, )*NPU(?: (\d+))?(?:, [^()]*)*\)\Z")
 _MAX_THREADS = 1 << 20  # maximum index of threads of one kind
-_DEVICE_BITS = 31  # the lowest bits of a process number are the device; from bit 10 on it is the host's process id
+_DEVICE_BITS = 31  # mask for the device in a process id; bits from 10 on are the host's process id
 
 
 class Lanes:

@@ -28,7 +28,7 @@ Float64 = npt.NDArray[np.float64]
 
 NPU_TYPE = 20  # c10's PrivateUse1, which torch_npu calls npu
 KIB, MIB = 1024.0, 1024.0**2
-MOST_NAMES = 2_000  # pairs of device and allocator or component: CANN has 78 components
+MOST_NAMES = 2_000  # maximum number of combinations of device and allocator or component; CANN has 78 components
 _DEVICE = re.compile(r"(?i)NPU:(\d{1,6})\Z")
 PYTORCH, GRAPH, BOTH = "PTA", "GE", "PTA+GE"
 OF_GRAPH = "cann::"  # name prefix of blocks from the graph engine's allocator

@@ -25,7 +25,7 @@ from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.table import Window
 
 Found = TypeVar("Found")
-LOST = (UserError, OSError)  # errors that end the read of one file only
+LOST = (UserError, OSError)  # errors that affect only one file
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _UNSAVED = (
     "the changes in this file are not shown: the database was copied while it was being written. "
@@ -128,7 +128,9 @@ class ProfileFiles(OpenedFiles):
 
     def __init__(self, source: Source, progress: Progress, window: Window | None) -> None:
         super().__init__(source, by_kind(source.names()), progress)
-        self.rows = Rows(window) if window is not None else None  # row selection of a window, None for a complete read
+        self.rows = (
+            Rows(window) if window is not None else None
+        )  # selects the rows of a window; None for a complete read
         self._kept: dict[str, CsvTable | None] = {}
         self._logs: list[tuple[str, IssueLog]] = []
         for other in source.names():

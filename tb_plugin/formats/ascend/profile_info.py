@@ -9,8 +9,8 @@ from typing import Any
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import storable
 
-MOST_BYTES = 16 * 1024 * 1024  # limit for a settings file; real ones have a few KiB
-MOST_VALUES = 100_000  # members and items; as objects they take up to 40 times their text
+MOST_BYTES = 16 * 1024 * 1024  # limit for a settings file; real files have a few KiB
+MOST_VALUES = 100_000  # limit on members and items; in memory, they take up to 40 times their text
 MOST_RANKS = 10**9
 BACKEND = "hccl"
 _EMPTY: tuple[Any, ...] = ("", "-", [], {})  # values of unset options

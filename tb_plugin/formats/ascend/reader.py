@@ -56,7 +56,7 @@ _ONLY_COMMUNICATION = (
     "vendor tables"
 )
 _OPERATORS = "cpu_op"
-COMPARED = "text_and_database"  # metadata key for the count of numbers that text files and databases have in common
+COMPARED = "text_and_database"  # metadata key: number of values that text files and databases both contain
 _VENDOR_TABLES = (files.MODULES, *files.STATED)
 
 

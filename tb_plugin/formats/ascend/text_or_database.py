@@ -15,7 +15,7 @@ from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import DEVICE, DURATION
 
-_DURATION_ROUNDING_US = 0.001  # us that a duration may lose with three decimals
+_DURATION_ROUNDING_US = 0.001  # us; rounding error of a duration with three decimals
 _MIB_PER_BYTE = 1 / 1024**2
 _MAX_BARS = 10_000  # maximum number of rounded bars in a step time
 _STEP = "Step"
@@ -23,7 +23,7 @@ _STEP_TITLES = (
     "Computing", "Communication(Not Overlapped)", "Overlapped", "Communication", "Free", "Stage", "Bubble", "Preparing",
 )  # fmt: skip
 _MEMORY_TITLES = ("Total Allocated(MB)", "Total Reserved(MB)")
-MAX_DIFFERENCES = 5  # differences in full; the others are counted
+MAX_DIFFERENCES = 5  # maximum number of differences to describe; others are only counted
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _steps(table: CsvTable) -> Figures:
     found: Figures = {}
     device = table.texts(DEVICE) if table.has(DEVICE) else pa.nulls(table.rows, pa.string())
     labels = list(zip(device.to_pylist(), table.texts(_STEP).to_pylist(), strict=True))
-    # Only the newest files name the device; a step on several devices is not compared.
+    # Only the newest files contain the device. A step on several devices is not compared.
     is_unique = len({step for _, step in labels}) == len(labels)
     for title in _STEP_TITLES if is_unique else ():
         for (_, step), value in zip(labels, table.numbers(title).tolist(), strict=True):

@@ -32,7 +32,7 @@ _KIND_BY_CATEGORY = {
     "python_function": EventKind.PYTHON,
 }
 _LAUNCH, _HOST_TO_DEVICE, _FORWARD = "torch_to_npu", "HostToDevice", "fwdbwd"
-# the id of these arrows is the start of their task, which two streams may share; files write start-end pairs
+# arrows whose id is the start time of their task, so ids may repeat; files write them as start-end pairs
 IN_PAIRS = frozenset({_LAUNCH})
 _SHAPES, _TYPES, _STACK = "Input Dims", "Input type", "Call stack"
 _SEQUENCE, _THREAD, _CONNECTION = "Sequence number", "Fwd thread id", "connection_id"
@@ -71,7 +71,7 @@ class Timeline:
             "kind": self.kind,
             "pid": pid,
             "tid": tid,
-            # 0 is no connection: work that the host did not request.
+            # 0 means no connection: the host did not request this work.
             "correlation": np.where(linked & (connection > 0), connection, MISSING),
             "external_id": external,
             "device": self.device,
@@ -156,7 +156,7 @@ class Timeline:
         )
         track = numbered(key)[0].astype(np.int32)
         rows = np.flatnonzero(among)
-        # Of rows with equal starts the shortest is the innermost.
+        # If several rows start at the same time, the shortest one is the innermost.
         rows = rows[np.lexsort((-columns["dur_ns"][rows], columns["start_ns"][rows]))]
         return rows_starting_at(track[: self.count], columns["start_ns"], rows, track[self.count :], time[some])
 

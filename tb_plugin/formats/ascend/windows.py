@@ -39,7 +39,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-_PARTIAL_TABLES = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})  # tables that are read in part for a window
+_PARTIAL_TABLES = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})  # tables of which only a window is read
 _CONNECTION, _TASK = "connection_id", "Task Type"
 _COLUMNS = ("correlation", "start", "end", "thread", "kind")
 
@@ -154,7 +154,7 @@ def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey
     surveying = AscendSurvey(with_own(TORCH_NPU.steps, options.own_steps))
     with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
         found = surveying.finish()
-    # Table rows are distributed like the events, approximately.
+    # Assumes that table rows are distributed over time like the events.
     sizes = {name: _size(source, name) for kind, name in names.items() if kind in _PARTIAL_TABLES}
     share = 1 + needed(sizes) / max(1, needed({view: FileSize(stream.text_bytes)}))
     return replace(found, cell_bytes=tuple(round(size * share) for size in found.cell_bytes))

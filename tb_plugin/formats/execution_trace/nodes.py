@@ -55,7 +55,7 @@ class Nodes:
         )
         for side, is_output in _SIDES:
             found = values.get(side)
-            # Old files have one list of values, with shapes and types in other lists.
+            # Old files store values, shapes and types in separate lists.
             lists = found if isinstance(found, dict) else {
                 "values": found, "shapes": values.get(f"{side[:-1]}_shapes"), "types": values.get(f"{side[:-1]}_types"),
             }  # fmt: skip

@@ -76,7 +76,7 @@ def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], boo
     """
     try:
         root = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        # Nodes are decoded one by one: all of them as objects would take ten times the memory of the text.
+        # Nodes are decoded one by one, because all objects together would take ten times the memory of the text.
         for raw in msgspec.json.decode(root.get("nodes", msgspec.Raw(b"[]")), type=list[msgspec.Raw]):
             nodes.take(msgspec.json.decode(raw))
         head: dict[str, Any] = {key: msgspec.json.decode(root[key]) for key in _FACTS if key in root}

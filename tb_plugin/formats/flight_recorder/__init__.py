@@ -11,7 +11,7 @@ from tb_plugin.formats.base import Candidate, ListedFile
 from tb_plugin.formats.format_entry import FormatEntry
 
 READER_ID = "flight_recorder"
-# TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) is any prefix, to which PyTorch appends the rank.
+# The file name is TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE), any prefix, followed by the rank.
 _NAME = re.compile(
     r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
 )

@@ -20,9 +20,9 @@ MAX_FRAMES = 256
 MAX_TENSORS = 512
 MAX_DIMENSIONS = 64
 MAX_GROUPS = 100_000
-MAX_RANKS = 1_000_000  # members of all groups together
+MAX_RANKS = 1_000_000  # limit on the members of all groups together
 _MAX_CHARS_PER_BYTE = (
-    32  # characters of all rows, with repeated references, per byte of the file; real files stay below 4
+    32  # limit on characters of all rows per byte of the file, including repeated references; real files are below 4
 )
 _FREE_CHARS = 64 * 1024 * 1024
 _MAX_NUMBER = 2**62

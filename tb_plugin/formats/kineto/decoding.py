@@ -38,13 +38,13 @@ INTERNAL = frozenset(
 ``Device`` (2021) repeats the process.
 """
 KNOWN = {field.encode_name: field for field in msgspec.structs.fields(Args)}  # by name in the file
-_ALWAYS_FIELDS = ("bytes",)  # readers fill these from a vendor's own name
+_ALWAYS_FIELDS = ("bytes",)  # set by readers from a vendor-specific name
 _DEFAULTS = {field.name: field.default for field in KNOWN.values()}
 _BINDING = b'"bind_id"'
 _BOUND_CATEGORY = "mtia_insight"
 _FORBIDDEN_LETTERS = frozenset('\\"')
 
-# its class attributes give all of ``Args`` their defaults
+# base class whose class attributes are the defaults of all fields of ``Args``
 _AllDefaults: Any = msgspec.defstruct("Unstated", [], namespace=_DEFAULTS, gc=False)
 
 
@@ -74,7 +74,7 @@ class Decoding:
         self._learned: dict[str, Learned] = {}
         self._counts: Counter[str] = Counter()
         self._witness = _Absent()
-        # by (times are digits, unknown names are refused)
+        # key: (times are raw digits, unknown names are refused)
         self._decoders: dict[tuple[bool, bool], msgspec.json.Decoder[Any]] = {}
 
     def __call__(self, text: bytes | memoryview, digits: bool) -> Sequence[Event]:
@@ -83,7 +83,7 @@ class Decoding:
             try:
                 events = self._decode_counted(text, digits, not self._is_full)
                 if not self.binds and _BOUND_CATEGORY in {event.cat for event in events} and _BINDING in bytes(text):
-                    self.binds = True  # all events pay for these fields, so other files do not get them
+                    self.binds = True  # these fields cost time for every event, so they are added only if used
                     self._decoders.clear()
                     continue
                 return with_series(events, text)
@@ -91,7 +91,7 @@ class Decoding:
                 if not self._learn(text):
                     break
         events = with_series(self._decode_counted(text, digits, strict=False), text)
-        self.left_out = True  # the names cannot become fields: nothing else is wrong with the text
+        self.left_out = True  # the only problem: names that cannot become fields
         self._is_full = len(self._learned) >= MOST_NAMES
         return events
 
@@ -135,7 +135,7 @@ class Decoding:
                 new[key] = new.get(key, False) or _is_nested(args[key])
         room = MOST_NAMES - len(self._learned)
         new = dict([(key, is_raw) for key, is_raw in new.items() if _can_be_field(key)][:room])
-        if not new and not used:  # a learned argument with plain values now has a list or an object
+        if not new and not used:  # a learned argument now has a list or an object as its value
             nested = {key for args in found for key, raw in args.items() if key in self._learned and _is_nested(raw)}
             new = {key: True for key in self._learned if key in nested and not self._learned[key].is_raw}
         for key, is_raw in new.items():
@@ -185,5 +185,5 @@ def argument_values(args: Sequence[Any], learned: Learned) -> list[Any]:
     """Returns the value of a learned argument for each event; ``learned.absent`` = missing."""
     try:
         return list(map(attrgetter(learned.field), args))
-    except AttributeError:  # begin marks were decoded before the name was learned
+    except AttributeError:  # begin marks decoded before the name was learned lack the field
         return [getattr(each, learned.field, learned.absent) for each in args]

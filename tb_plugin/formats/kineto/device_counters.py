@@ -13,7 +13,7 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CounterEvents, CounterSeries
 
-MOST_OF_ONE_NAME = 16  # more series of one device and name stay unnumbered
+MOST_OF_ONE_NAME = 16  # groups of equally named series with more members are not renumbered
 _PROCESS = re.compile(r"GPU (\d+) Counters\Z")
 
 

@@ -39,8 +39,8 @@ class Args(msgspec.Struct, gc=False):
     blocks_per_sm: Any = msgspec.field(default=NAN, name="blocks per SM")
     occupancy: Any = msgspec.field(default=NAN, name="est. achieved occupancy %")
     bytes: Any = -1
-    size: Any = -1  # bytes of a copy, under another vendor's name
-    direction: Any = None  # direction of a copy whose name lacks it
+    size: Any = -1  # bytes of a copy, as named by another vendor
+    direction: Any = None  # direction of a copy whose name does not contain it
     # collectives
     collective: Any = msgspec.field(default=None, name="Collective name")
     dtype: Any = None
@@ -71,7 +71,7 @@ class CounterArgs(Args, gc=False):
     series: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-NO_ARGS = Args()  # missing or null args; never written to
+NO_ARGS = Args()  # missing or null args; must not be modified
 
 
 class Event(ChromeEvent, gc=False):

@@ -12,12 +12,12 @@ from tb_plugin.formats.base import Candidate, ListedFile
 
 READER_ID = "kineto"
 
-# Grammar of torch.profiler.tensorboard_trace_handler. The span is a time in ms (older) or ns. (?s) and \Z: file names
-# may contain line breaks.
+# File names of torch.profiler.tensorboard_trace_handler. The span is a time in ms (older) or ns. (?s) and \Z are needed
+# because file names may contain line breaks.
 TRACE_NAME = re.compile(
     r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz|\.zst)?\Z"
 )
-# torchtitan: profiling/traces/iteration_10/rank0_trace.json.gz, optionally with a folder for the part of the job.
+# torchtitan: profiling/traces/iteration_10/rank0_trace.json.gz, optionally in a folder for the part of the job
 _TORCHTITAN = re.compile(
     r"(?s)^(?P<above>(?:.*/)?)iteration_(?P<span>\d+)/(?P<leaf>(?:[^/]+/)?)(?P<worker>rank\d+)_trace"
     r"(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz|\.zst)?\Z"
@@ -27,8 +27,8 @@ _ANNOTATED = re.compile(r"(?s)^(?P<trace>.+?)(?:\.json(?:\.gz)?)?\.annotated\.js
 _PROCESS = re.compile(r"(?s)^.+_\d+\Z")
 _ENDINGS = (".json", ".json.gz")
 _EXPORTED = re.compile(r"(?s)^(?P<stem>.+?)(?:\.trace)?(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz)?\Z")
-# How tools name processes and recordings (docs/formats.md). Groups: ``rank`` or ``worker``; ``second`` and ``part`` of
-# a time common to all ranks; ``span``, a counter; ``stage``.
+# File names of other tools (docs/formats.md). Groups: ``rank`` or ``worker``; ``second`` and its fraction ``part``, a
+# time that all ranks share; ``span``, a counter; ``stage``.
 _HANDLER_NAMES = (
     # Lightning: fit-[<filename>-]<local rank>-[Strategy]DDPStrategy.training_step, later with _ for signs
     re.compile(

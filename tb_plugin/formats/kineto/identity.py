@@ -17,12 +17,12 @@ _RANKS = re.compile(rb'"Process Group Ranks"\s*:\s*"\[([\d, ]*)\]"')
 _BACKEND = re.compile(rb'"backend"\s*:\s*"([^"\\]{0,64})"')
 _HOST = re.compile(rb'"host_name"\s*:\s*"([^"\\]{1,256})"')
 _BASE_TIME = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})\b')
-# Devices have small pids; events of the host have the pid of the process.
+# Device events have small pids; host events have the pid of the process.
 _HOST_EVENT = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*(\d{1,10})\b'
     rb'[^{}]{0,4096}?"ts"\s*:\s*"?(\d{1,19})(?:\.(\d{1,3}))?'
 )
-# Tools that merge the files of ranks write the rank into the pid, or leave several processes.
+# Tools that merge files of several ranks write the rank into the pid, or keep several processes.
 _MERGED = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*"[^"]*[^"\d]'
 )

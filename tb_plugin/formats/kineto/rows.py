@@ -57,7 +57,7 @@ _CALL_FIELDS: tuple[_Field, ...] = (
     ("bytes", "bytes", -1),
 )
 """Arguments of device work that HIP also adds to runtime calls."""
-_GRAPH_NODE = "graph node id"  # only work of a CUDA graph has it, and only that has user annotations
+_GRAPH_NODE = "graph node id"  # only work of a CUDA graph has this argument and user annotations
 _LABEL_FIELDS: tuple[_Field, ...] = (("name", "name", None), ("labels", "labels", None))
 """Arguments of metadata events that CUDA graph annotations also add to kernels."""
 _GROUP_FIELDS: tuple[_Field, ...] = (
@@ -75,7 +75,7 @@ _ALLOCATION_FIELDS: tuple[_Field, ...] = (
     ("device_type", DEVICE_TYPE, -1),
     ("device_id", DEVICE_NUMBER, -1),
 )
-FUNCTION_ID = "Record function id"  # also in the execution trace recorded beside this file; 0 without one
+FUNCTION_ID = "Record function id"  # id shared with an execution trace of the same run; 0 if none was recorded
 _WORK = _flags(*DEVICE_WORK)
 _HOST_RANGES = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
@@ -107,7 +107,7 @@ class RowColumns:
     def __init__(self, interner: Interner) -> None:
         self.count = 0
         self.sections = Sections(interner)
-        self.device_ids: dict[str, int] = {}  # device text -> position
+        self.device_ids: dict[str, int] = {}  # device text -> index
         self.others = Others(interner)
         self._kinds_with: dict[str, npt.NDArray[np.bool_]] = {}  # argument without a field -> kinds that have it
         self.by_kind: Int64 = np.zeros(_KINDS, np.int64)  # rows per EventKind
@@ -115,9 +115,7 @@ class RowColumns:
         self.legacy_device_rows = 0
         self._interner = interner
         self._kinds = np.empty(0, np.uint8)  # by string id of a category
-        self._is_ambiguous = np.empty(
-            0, np.bool_
-        )  # by string id of a category: the name or the arguments decide as well
+        self._is_ambiguous = np.empty(0, np.bool_)  # by string id of a category: also needs the name or the arguments
         self._devices = Ids(self._device_position)
         self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
 
@@ -206,7 +204,7 @@ class RowColumns:
     def take(self) -> Core:
         """Returns all columns and empties them."""
         core = Core(**{name: column.take() for name, column in self._columns.items()})
-        if not (core.kind == EventKind.MODULE).any():  # else the profiler recorded the calls, and each counts once
+        if not (core.kind == EventKind.MODULE).any():  # otherwise module calls would be counted twice
             named = _HOST_RANGES[core.kind]
             modules = matches(core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES))
             core.kind[modules] = EventKind.MODULE
@@ -331,7 +329,7 @@ class RowColumns:
         if failures:
             self._add_fields(_ALLOCATION_FIELDS, rows, failures, used)
         if not any(likely[EventKind.RUNTIME] for likely in self._kinds_with.values()):
-            return  # CUDA calls have only the recorder's own numbers
+            return  # CUDA calls have only internal arguments
         rows, calls = self._chosen(_CALLS, kinds, args)
         if calls:
             self._add_fields(_CALL_FIELDS, rows, calls, used)

@@ -34,7 +34,7 @@ class Sections:
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         words, whole = np.int32, np.int64
-        # argument -> column, and the string ids of its JSON (None for integers)
+        # argument -> column, and the lookup for its string ids (None for integers)
         self._operator_columns: dict[str, tuple[str, Ids | None]] = {
             "Input Dims": ("shapes", interner.raw),
             "Input type": ("types", interner.raw),
@@ -186,7 +186,7 @@ def scalars(values: Values) -> list[Any]:
 
 
 def _all_absent(values: list[Any], absent: Any) -> bool:
-    # ``count`` is fast for identical objects; the first value rules out the slow case.
+    # ``count`` is fast only for identical objects. Checking the first value avoids the slow case.
     return values[0] is absent and values.count(absent) == len(values)
 
 

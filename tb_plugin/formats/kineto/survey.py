@@ -35,7 +35,7 @@ class KinetoSurvey(Surveying):
         """Adds the ranges of one chunk."""
         kinds = kinds_of(self._kinds, rows)
         work = of_kind(kinds, *DEVICE_WORK)
-        # As in model/trace/order.py: implausible times move no window.
+        # As in model/trace/order.py, implausible times are ignored.
         right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(work & (start == 0) & (dur == 0))
         end = start + np.where(right, dur, 0)
         self.bounds.add(start[right], end[right])

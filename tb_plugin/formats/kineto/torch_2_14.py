@@ -19,9 +19,13 @@ from tb_plugin.model.trace.table import ArrowEnds, DeviceArgs, Flows
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-HARDWARE_STREAM = "original_stream"  # work of a CUDA graph: ``stream`` names its lane then
-COPY_KIND, SOURCE_KIND, TARGET_KIND = "copy kind", "src kind", "dst kind"  # for copies whose name has no direction
-DEPENDENCY = "graph dependency"  # name of arrows between graph nodes; the file names them like launches
+HARDWARE_STREAM = "original_stream"  # in CUDA graphs, where ``stream`` is the lane
+COPY_KIND, SOURCE_KIND, TARGET_KIND = (
+    "copy kind",
+    "src kind",
+    "dst kind",
+)  # for copies without a direction in their name
+DEPENDENCY = "graph dependency"  # name of arrows between graph nodes; in the file they have the same name as launches
 BOUND = "bind_id"  # name of arrows between events of one ``bind_id``
 FIRST_DEPENDENCY = 2**40  # ids of launches are 32-bit correlation ids
 _NEAR_NS = 2  # both ends are rounded separately
@@ -78,7 +82,7 @@ def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
     ends, starts = side_by_side((lane.astype(np.int32), end), (wanted.astype(np.int32), found.start_time_ns))
     order = np.lexsort((begin, ends))
     node = _nearest(ends[order], starts, order)
-    # A node without a duration may end with the node before it; an arrow must not lead to its own start.
+    # A node without duration may end at the same time as the node before it. An arrow must not end where it starts.
     same = (begin[node] == found.end_time_ns) & (lanes[: len(nodes)][node] == _lane(found.end_pid, found.end_tid))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

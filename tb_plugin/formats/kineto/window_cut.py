@@ -14,7 +14,7 @@ from tb_plugin.formats._chrome.window_cut import Bool, Cut
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import Window
 
-_BY_NAME = 255  # in place of an EventKind: the event's name decides
+_BY_NAME = 255  # used instead of an EventKind if the event's name decides
 
 
 def cut_of(window: Window) -> Cut:

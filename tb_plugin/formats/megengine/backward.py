@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 SUFFIX = "Backward"
-_MAX_CANDIDATES = 64  # forward operators of a kind whose tensors are compared
+_MAX_CANDIDATES = 64  # maximum number of forward operators of one kind whose tensors are compared
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,11 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 
-PHASES = "BEXistf"  # phases of the events that become columns, by code
+PHASES = "BEXistf"  # phases of the events that become columns; the index is the code
 BEGIN, END, COMPLETE, INSTANT, START, STEP, FINISH = range(len(PHASES))
 _CODES = {**{phase: code for code, phase in enumerate(PHASES)}, "I": INSTANT, "R": INSTANT}
 BACKTRACE = "python_backtrace"
-_METADATA = "Metadata"  # first event in files of older releases; its arguments have the start of the profiler
+_METADATA = "Metadata"  # first event in files of older releases; its arguments contain the start of the profiler
 
 
 class Event(ChromeEvent, gc=False):
@@ -63,8 +63,8 @@ class Events:
     tid: Int32
     time_ns: Int64
     dur_ns: Int64
-    number: Int64  # id of an arrow's end, else -1
-    args: Mapping[str, OpenColumn]  # by name, with event positions as rows
+    number: Int64  # id of an arrow's end; -1 for other events
+    args: Mapping[str, OpenColumn]  # by name; rows are event indices
 
     def __len__(self) -> int:
         return len(self.phase)

@@ -25,13 +25,13 @@ DISPATCH = "OpDispatch"
 LAUNCH = "KernelLaunch"
 TENSOR = "TensorLink"
 PROPERTY = "TensorProp"
-CUPTI = ("KernelLink", "CUPTILink")  # categories of the writer; all but the first are arrows
+CUPTI = ("KernelLink", "CUPTILink")  # categories that the writer uses; all except the first are arrows
 
 # device stream in MegEngine's notation (CompNode): ``gpu0:1``, or logical ``gpux:1``
 _NODE = re.compile(r"^([a-z]+(?:\d+|x))(?::\d+)?$")
-# words for device types; others (cpu, cambricon) have no common word
+# display names of device types; others (cpu, cambricon) have none
 _WORDS = {"gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "atlas": "NPU"}
-_UNNAMED = "unnamed"  # device of lanes without a known name: names come last in the file, which may be truncated
+_UNNAMED = "unnamed"  # device of unnamed lanes; names come last in the file and may be missing if it is truncated
 _NUMBERED = re.compile(r"(?!cpu)[a-z]+(\d{1,4})")
 _KIND = re.compile(r"([a-z]+?)(?:\d+|x)(?: of .*)?$")
 _PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
@@ -42,7 +42,7 @@ class Lanes:
     """Lanes in order of first appearance, and the lane of each event."""
 
     of: Int32
-    pid: Int32  # string id, as ``tid``
+    pid: Int32  # string id, like ``tid``
     tid: Int32
     node: Bool  # device streams recorded by MegEngine
     cupti: Bool  # device streams reported by CUPTI
@@ -96,7 +96,7 @@ class Places:
     pid: Int32
     tid: Int32
     titles: Mapping[tuple[str, str], str]
-    device: npt.NDArray[np.int16]  # position in ``devices``, -1 for host threads
+    device: npt.NDArray[np.int16]  # index into ``devices``, -1 for host threads
     devices: list[str]
 
 

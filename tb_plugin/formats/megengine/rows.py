@@ -21,16 +21,16 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
-# names with the number of a tensor, which is also an argument
+# names that end in a tensor number, which is also an argument
 _TENSOR_NAME = re.compile(r"^(Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue) \d+$")
-# requests of threads to MegEngine's runtime
+# calls to MegEngine's runtime
 _CALLS = re.compile(
     r"^(?:Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue|OpDispatch|AutoEvict|TensorGetProp|TensorWaitProp)$"
 )
 _OWN = re.compile(r"^(?:Start|Stop)Profile$")
 _DRIVER = re.compile(r"^cu(?:da)?[A-Z]\w*$")  # CUDA runtime and driver calls, named by CUPTI
 _BACKWARD = re.compile(r"^\w+Backward$")
-# scopes of GradManager and Optimizer: parts of a step, not modules
+# scopes of GradManager and Optimizer, which are parts of a step and not modules
 _PARTS = re.compile(r"^(?:backward|step|clear_grad)$")
 _COPIED, _COPY, _SET = "HostToDevice", "Memcpy", "Memset"
 _HOST_MEMORY = ("Pageable", "Pinned")  # memory kinds without CUPTI's prefix
@@ -45,7 +45,7 @@ class Kinds:
     """Kind, operator and launch of each slice."""
 
     kind: UInt8
-    operation: Int64  # operator that the slice is, dispatches or works for; -1 for none
+    operation: Int64  # operator that the slice represents, dispatches or executes; -1 for none
     launch: Int64  # launch number shared by device work and its launch; -1 for none
 
 
@@ -82,7 +82,7 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
     for name in of_lanes.CUPTI:
         calls |= _link(events, slices, lanes, launch, operation, category[name], process)
     operation = np.where(operation != MISSING, operation + (process << BASE_BITS), MISSING)
-    # CUPTI's link starts in a slice named like the kernel, inside the launching call: the call is the launch.
+    # CUPTI's arrow starts in a slice named like the kernel, inside the launching call. The call is used as the launch.
     linked = calls & (slices.parent != MISSING) & table(_DRIVER)[slices.parent]
     launch[slices.parent[linked]] = launch[linked]
     launch[linked] = MISSING
@@ -100,8 +100,8 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
     copies, sets = np.isin(names, [category[_COPIED], category[_COPY]]), names == category[_SET]
     _link_copies(slices, lanes, launch, names, (category[_COPIED], category["Put"]), process)
     work = np.select([copies, sets], [EventKind.MEMCPY, EventKind.MEMSET], EventKind.KERNEL)
-    # A slice that is neither an operator's work nor a copy is a title from the program. If CUPTI recorded kernels and
-    # copies, slices on MegEngine's own lanes cover them and are not counted again.
+    # A slice that is neither work of an operator nor a copy is an annotation. If CUPTI recorded kernels and copies,
+    # slices on MegEngine's own lanes contain the same work and are not counted again.
     titles = (events.category[slices.begin] != category[of_lanes.KERNEL]) & ~copies
     covered_by_cupti = np.isin(lanes.pid, lanes.pid[lanes.cupti])[lane]
     work = np.where(lanes.node[lane] & (titles | covered_by_cupti), EventKind.DEVICE_ANNOTATION, work)

@@ -27,10 +27,10 @@ class Slices:
     """Matched begin and end marks, sorted by start."""
 
     lane: Int32
-    begin: Int64  # position of the start among the events
+    begin: Int64  # event index of the start
     end: Int64
-    parent: Int32  # position of the enclosing slice, -1 for none
-    unmatched: int  # unmatched marks
+    parent: Int32  # index of the enclosing slice, -1 for none
+    unmatched: int  # number of unmatched marks
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -82,7 +82,7 @@ def moved(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn
     columns = {}
     for key, column in args.items():
         row = row_of[column.row]
-        # For equal rows the last one in the file wins: in reverse order, that is the first unique one.
+        # The last value of a row wins. In reverse order, it is the first one, which ``unique`` returns.
         unique, first = np.unique(row[::-1], return_index=True)
         place = (len(row) - 1 - first)[unique != MISSING]
         if len(place):

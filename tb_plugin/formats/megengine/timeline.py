@@ -228,7 +228,7 @@ class Timeline:
         np.maximum.at(total, slices.parent[inputs], elements[inputs])
         kind = np.full(len(slices), MISSING, np.int32)
         kind[slices.parent[inputs]] = dtype[inputs]
-        # Device work belongs to the operator with its number.
+        # Device work has the number of its operator.
         owners = np.flatnonzero(chosen & (self.kinds.kind == EventKind.OPERATOR))
         by_number = np.argsort(self.kinds.operation[owners], kind="stable")
         keys = self.kinds.operation[owners][by_number]
@@ -294,7 +294,7 @@ class Timeline:
         if not len(nodes) or not len(forward):
             return Flows()
         mode = text_ids(self.events.args.get("mode"), len(self.events))[slices.end]
-        # An element-wise operator is named by its mode, its scope by its type.
+        # The name of an element-wise operator is its mode; the name of its scope is its type.
         elementwise = self.interner.text("Elemwise")
         kind = np.where(mode == self.bare, elementwise, self.bare)
         kind[nodes] = [self.interner.text(texts[name].removesuffix(SUFFIX)) for name in self.bare[nodes].tolist()]

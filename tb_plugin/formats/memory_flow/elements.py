@@ -15,12 +15,12 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
 
 MARK = b"<rect"
-NAME = b'tag:name="'  # its value may be any text: users name scopes
-MAX_BUFFERED = 1024 * 1024  # text without the start of a rectangle; no rectangle is so large
-# parsing resumes with it after damage
+NAME = b'tag:name="'  # its value may be any text, because users name scopes
+MAX_BUFFERED = 1024 * 1024  # maximum text between two starts of rectangles; real rectangles are much smaller
+# text parsed first when parsing resumes after damage
 PROLOG = b'<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn">'
 
-MOST_DEEP = 64  # nested elements; a drawing has two levels
+MOST_DEEP = 64  # nesting depth of elements; a real drawing has two levels
 
 _SOUND = re.compile(rb'<rect(?:\s+[A-Za-z:]+\s*=\s*"[^"<&]*")*\s*/?>')
 _BEGIN = re.compile(rb'\s[A-Za-z]+(?::[A-Za-z]+)?="')

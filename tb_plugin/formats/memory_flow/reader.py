@@ -26,9 +26,9 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
 
 PER_TEXT_BYTE = 2.5  # peak memory of reading and summing, per byte of text (2.0 was measured on a million tensors)
-MOST_BYTES = 2**50  # a petabyte: no tensor is larger
+MOST_BYTES = 2**50  # 1 PiB, an impossible size
 _MAX_TOTAL_BYTES = 2.0**62
-FLUSH = 20_000  # tensors whose attributes are still texts
+FLUSH = 20_000  # maximum number of tensors whose attributes are still texts
 
 Int64 = npt.NDArray[np.int64]
 _TAGS = ("name", "address", "size", "layout", "produced", "erased", "duration", "group")
@@ -99,7 +99,7 @@ class _Tensors:
         empty = ~bad & ((size == 0) | texts["address"].is_null().to_numpy(zero_copy_only=False))
         self._drop_rows(empty, texts, "tensors without memory were skipped")
         good = ~(bad | empty)
-        # An empty end is no end. An end before the start means that the tensor was not released while recording.
+        # An empty end, or one before the start, means that the tensor was not released during the recording.
         end = np.where((end == 0) | (end < start), MISSING, end)
         keep = pa.array(good)
         for tag, parts in self._names.items():

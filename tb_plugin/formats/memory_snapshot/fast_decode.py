@@ -34,7 +34,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-# keys of an event with a column; others are skipped
+# event keys that have a column; other keys are skipped
 KEYS = (
     *(
         "action",
@@ -54,8 +54,8 @@ ACTION, ADDRESS, SIZE, STREAM, TIME, CONTEXT, METADATA, POOL, FRAMES, CATEGORY, 
 _FIELD_NUMBERS = {key: number for number, key in enumerate(KEYS)}
 _MIN_PIECE_BYTES = 64 * 1024
 _MAX_PIECE_BYTES = 4 * 1024 * 1024
-_MISSES = 8  # consecutive events read by the machine before a new scan with the keys known by then
-_MIN_RUN = 16  # for shorter runs the machine is faster
+_MISSES = 8  # consecutive events left to the machine before the next scan, which knows more keys
+_MIN_RUN = 16  # shorter runs are faster in the machine
 _MAX_MACHINE_EVENTS = 4096
 
 
@@ -69,7 +69,7 @@ class Runs:
         self._end = 0
         self._misses = 0
         self._piece = _MIN_PIECE_BYTES
-        self._rest = self._pause = 0  # events left to the machine after short runs
+        self._rest = self._pause = 0  # number of events left to the machine after a short run
         self._keys = np.full(1, -1, np.int8)
         self._stacks: dict[int, int] = {}
 
@@ -107,7 +107,7 @@ class Runs:
         end = min(len(machine.buffer), machine.at + self._piece)
         self._scan = scan(machine.buffer, machine.at, end, self._keys)
         self._base = machine.base
-        # Events that cross the piece's end are found in the next piece.
+        # Events that cross the end of the piece are part of the next piece.
         is_cut = end < len(machine.buffer) and len(self._scan.end)
         self._end = int(self._scan.end[-1]) if is_cut else end
         return self._scan
@@ -128,7 +128,7 @@ class Runs:
             return 0
         memo = machine.memo
         own = found.memo[first:last]
-        # A reference is to an object memoized before its event.
+        # Events may only refer to objects memoized before them.
         if explicit:
             base = np.zeros(len(counts), np.int64)
             before = np.append(memo.top - 1, highest[: len(counts) - 1])
@@ -170,7 +170,7 @@ class _Run:
     buffer: bytes
     fields: dict[int, Values]
     base: Int64
-    known: Int64  # only smaller memo numbers may be referenced
+    known: Int64  # exclusive upper limit of memo indices that may be referenced
 
     def __post_init__(self) -> None:
         self.bad: Bool = np.zeros(len(self.base), np.bool_)
@@ -210,7 +210,7 @@ class _Run:
     def _numbers(self, field: int) -> tuple[Int64, Bool]:
         values = self._field(field)
         is_number = values.form == NUMBER
-        # The machine reads everything that is not a plain number.
+        # Values that are not plain numbers are left to the machine.
         self.bad |= ~(is_number | (values.form == ABSENT))
         return values.value, is_number
 

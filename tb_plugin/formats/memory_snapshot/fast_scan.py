@@ -20,12 +20,12 @@ Bytes = npt.NDArray[np.uint8]
 
 MAX_KEYS = 24  # keys per event; longer events are left to the machine
 MAX_FRAMES = 4096
-_PAD = 32  # zeros after a piece, so that lookahead stays inside
+_PAD = 32  # zeros after a piece, so that lookahead stays within the buffer
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
-_SALT = np.uint64(secrets.randbits(64))  # random, so that nobody can construct lists with equal hashes
+_SALT = np.uint64(secrets.randbits(64))  # random, so that hash collisions cannot be constructed
 
-# forms of a value; no Enum, because member lookup is slower than the work itself
+# forms of a value; not an Enum, because its member lookup is too slow here
 ABSENT, NUMBER, REFERENCE, TEXT, PAIR, LIST, NONE, OTHER = range(8)
 
 
@@ -34,9 +34,9 @@ class Values:
     """Values of one field of the scanned events."""
 
     form: Bytes
-    value: Int64  # number, memo number, hash of a list, or start of a text in the buffer
-    extra: Int64  # second number, length of a text, or start of a list
-    memo: Int64  # memo number, relative to the event's first if implicit; -1 if not memoized
+    value: Int64  # number, memo index, hash of a list, or offset of a text
+    extra: Int64  # second number, length of a text, or offset of a list
+    memo: Int64  # memo index, relative to the event's first one if implicit; -1 if not memoized
 
     @classmethod
     def none(cls, count: int) -> Values:
@@ -59,9 +59,9 @@ class Scan:
 
     start: Int64
     end: Int64
-    memo: Int64  # memo number of the event, as in ``Values.memo``
-    memoized: Int64  # implicit memo numbers that each event uses
-    is_explicit: Bool  # memo numbers are in the file
+    memo: Int64  # memo index of the event, as in ``Values.memo``
+    memoized: Int64  # number of implicit memo indices used by each event
+    is_explicit: Bool  # memo indices are written in the file
     fields: dict[int, Values] = field(default_factory=dict)
 
     def run_from(self, at: int) -> tuple[int, int]:
@@ -142,7 +142,7 @@ class _Reading:
                 break
         self.good[active] = False
         kept = np.flatnonzero(self.good & (self.at <= self.piece.size))
-        # Candidates inside an event are invalid: texts and numbers may contain any bytes.
+        # Candidates inside an event are discarded. They occur because texts and numbers may contain any bytes.
         start, stop = self.start[kept], self.at[kept]
         reach = np.maximum.accumulate(np.append(0, stop))[:-1]
         kept = kept[start >= reach]
@@ -276,7 +276,7 @@ class _Reading:
         values.extra[rows] = at
         op = text[at]
         several = op == ord("(")
-        # A reference after an empty list is the next key.
+        # If the list is empty, the following reference is the next key.
         single = (_FORM[op] == REFERENCE) & (text[at + np.where(op == ord("h"), 2, 5)] == ord("a"))
         hashed = np.full(len(rows), _SALT, np.uint64)
         self.at[rows[several]] += 1
@@ -298,7 +298,7 @@ class _Reading:
             left = left[self.good[rows[left]]]
         self._drop(rows[left])
         values.value[rows] = hashed.view(np.int64)
-        # Python numbers a list before its items, C++ after them.
+        # Python memoizes a list before its items, C++ after them.
         self._memoize(rows[self.good[rows] & (values.memo[rows] < 0)], values.memo)
 
 

@@ -87,7 +87,7 @@ class _Reading:
             self._stop("too_many", f"{error}; the rest was skipped", machine)
         except Damaged as error:
             self._stop("damaged", f"the pickle is damaged ({error}); the rest was skipped", machine)
-        except ValueError as error:  # from a page
+        except ValueError as error:  # invalid base64 in a page
             self._stop("damaged", f"{error}; the rest was skipped", machine)
         try:
             return machine.unwound()
@@ -147,7 +147,7 @@ class _Reading:
                 records="events, segments and blocks",
             ),
             recorder=PYTORCH,
-            # Snapshots made from a profile have categories but no settings, and may be of any device.
+            # Snapshots exported from a profile have categories but no settings. Their device may be of any type.
             device_type=_CUDA if "allocator_settings" in found or not (events.category != MISSING).any() else MISSING,
             overflowed=flags,
             max_entries=entries,

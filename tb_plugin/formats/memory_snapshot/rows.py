@@ -83,7 +83,7 @@ class Rows(Store):
                 memo.replace(key, POOL_ID, pool)
             elif (words := _words(value, 2)) is not None:
                 memo_words += words
-            else:  # stacks are not nested as deeply
+            else:  # nested too deeply for a stack
                 memo.replace(key, ROW, 0)
         return memo_words
 
@@ -183,7 +183,7 @@ class Rows(Store):
                 else MISSING
             )
             rows.append((self._segment_count, at, size, requested, code, self.stacks.of(frames)))
-            # Old files have no addresses: blocks are contiguous.
+            # Old files contain no addresses, but blocks are contiguous.
             at = at + size if at != MISSING else at
         self.loaded += len(rows)
         self.blocks.add_rows(rows)

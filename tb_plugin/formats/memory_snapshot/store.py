@@ -22,7 +22,9 @@ ACTIONS = {
     "annotate": Action.ANNOTATE,
 }
 MAX_US = 2**63 // 1000 - 1  # the latest time whose nanoseconds fit into 64 bits
-_MAX_ROWS_PER_BYTE = 4  # rows and frames per byte of a file, with repeated references; real files stay below 1
+_MAX_ROWS_PER_BYTE = (
+    4  # limit on rows and frames per byte of the file, including repeated references; real files are below 1
+)
 
 
 class Store:

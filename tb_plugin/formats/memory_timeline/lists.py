@@ -16,7 +16,7 @@ from tb_plugin.formats.stream import TextStream
 Int64 = npt.NDArray[np.int64]
 
 _BLANK = b" \t\r\n"
-_MAX_ROW_BYTES = 4096  # nine numbers take 200 bytes, so longer text is not a row
+_MAX_ROW_BYTES = 4096  # longer text is not a row: nine numbers take 200 bytes
 _END = re.compile(rb"\][ \t\r\n]*\]")
 OTHER = "This is not an export_memory_timeline file. Remove it from the log directory, or export it again."
 
@@ -25,7 +25,7 @@ class Lists:
     """JSON text of a stream, consumed from the start."""
 
     def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog) -> None:
-        self.ended = False  # no text is left
+        self.ended = False  # whether all text was read
         self._stream = stream
         self._chunk_bytes = max(chunk_bytes, 2 * _MAX_ROW_BYTES)
         self._log = log
@@ -102,7 +102,7 @@ class Lists:
         if len(left) > 2 * _MAX_ROW_BYTES and not cut:
             self._damaged("text that is not a list of numbers; the rest was skipped")
             return b"", True
-        # The closing bracket of the list may follow separately.
+        # The closing bracket of the list may be in the next piece.
         if cut and left.startswith(b"]"):
             self._text = left[1:]
             return body, True
@@ -119,7 +119,7 @@ class Lists:
             return rows, np.arange(len(rows)), len(rows)
         except (msgspec.MsgspecError, OverflowError, UnicodeDecodeError):
             pass
-        # Decodes each list separately.
+        # Otherwise, decode each list separately.
         one = re.compile(rb"\[\s{0,64}(-?\d{1,19}(?:\s{0,64},\s{0,64}-?\d{1,19}){%d})\s{0,64}\Z" % (width - 1))
         places: list[int] = []
         found: list[list[int]] = []

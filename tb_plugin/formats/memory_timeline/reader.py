@@ -29,7 +29,7 @@ Int8 = npt.NDArray[np.int8]
 # peak memory of reading and summing, per byte of text (2.0 was measured on 10 million short raw rows)
 PER_TEXT_BYTE = 2.5
 HEAD_BYTES = 64 * 1024
-MOST_BYTES = 2**50  # a petabyte: no row is larger
+MOST_BYTES = 2**50  # 1 PiB, an impossible size
 _MAX_TOTAL_BYTES = 2.0**62
 _UNKNOWN = CATEGORIES.index("unknown")
 _EMPTY = "export_memory_timeline got a device without allocations. Pass the device that the training uses."
@@ -97,7 +97,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         raise UnreadableTrace("The times are not microseconds since 1970.", do=OTHER)
     times = np.where(times < 0, BEFORE, times * 1000)
     if len(times) > 1 and times[0] == times[1]:
-        times[0] = BEFORE  # PyTorch gives memory from before the recording the first known time
+        times[0] = BEFORE  # PyTorch assigns the first known time to memory from before the recording
     last = np.zeros((1, len(CATEGORIES)), np.int64)
     odd = moments = 0
     beyond = 0
@@ -129,7 +129,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
 
 class _Rows:
     def __init__(self, log: IssueLog) -> None:
-        self.count = 0  # lists that were read
+        self.count = 0  # number of lists read
         self._log = log
         self._parts: list[tuple[Int64, Int8, Int8, Int64]] = []
         self._end_ns = 0

@@ -14,19 +14,19 @@ import numpy as np
 from isal import isal_zlib
 
 _PIECE_BEGINS = 4096  # begins compressed in one piece
-_UNCOMPRESSED_PIECES = 4  # pieces that stay uncompressed: a short recording is never compressed
+_UNCOMPRESSED_PIECES = 4  # number of pieces that stay uncompressed, so that short recordings are never compressed
 
 
 class Waiting:
     """Open begins of a run, oldest first."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []  # the latest ones
+        self._texts: list[str] = []  # texts of the newest begins
         self._starts = array("Q")
         self._tracks = array("Q")
         self._pieces: deque[tuple[array[int], array[int], list[str] | bytes]] = deque()
-        self._head: tuple[list[str], array[int], array[int]] = ([], array("Q"), array("Q"))  # the next ones to end
-        self._next = 0  # the first open one of them
+        self._head: tuple[list[str], array[int], array[int]] = ([], array("Q"), array("Q"))  # the oldest begins
+        self._next = 0  # index of the first open begin in ``_head``
 
     def add(self, begun: list[tuple[int, int, str]]) -> None:
         """Appends begins: start, track and text (without line breaks)."""

@@ -8,20 +8,20 @@ from typing import Any
 
 from tb_plugin.formats.issues import IssueLog
 
-BOOT, REAL, MONOTONIC = 6, 1, 3  # since boot, since 1970, and monotonic
-_SEQUENCE_CLOCKS = range(64, 128)  # clocks that belong to one sequence of packets
-Clock = tuple[int, int]  # (sequence or 0 for all, number)
+BOOT, REAL, MONOTONIC = 6, 1, 3  # clock ids: since boot, since 1970, monotonic
+_SEQUENCE_CLOCKS = range(64, 128)  # ids of clocks that are local to a packet sequence
+Clock = tuple[int, int]  # (sequence or 0 = global, clock id)
 
 
 class Clocks:
     """All clock snapshots of a trace. Add all of them before the first conversion."""
 
     def __init__(self, log: IssueLog) -> None:
-        self.main: Clock = (0, BOOT)  # clock of all results
+        self.main: Clock = (0, BOOT)  # clock of the results
         self._log = log
-        # clock -> its snapshots: each writer takes its own
+        # clock -> snapshots that contain it; each writer takes its own
         self._snapshots: dict[Clock, list[dict[Clock, int]]] = defaultdict(list)
-        # clock -> steps to the main clock: times of snapshots, and offsets from there on
+        # clock -> conversions to the main clock: times of snapshots, and the offset after each
         self._steps: dict[Clock, list[tuple[list[int], list[int]]]] = {}
         self._units: dict[Clock, int] = {}
         self._incremental: set[Clock] = set()

@@ -80,13 +80,13 @@ class TorchColumns:
         self._reading = reading
         self._text = TorchText(base_ns, log)
         self._begins: list[tuple[Int64, Int64]] = []  # times and tracks of all begins
-        # times and tracks of all ends; runs alternate, so the k-th end belongs to the k-th begin
+        # times and tracks of all ends; runs alternate, so the k-th end matches the k-th begin
         self._ends: list[tuple[Int64, Int64]] = []
         self._begun = self._ended = 0
         self._is_ending = False
-        # first row of ranges taken as columns, and the numbers of their begins
+        # first row of ranges added as columns, and the indices of their begins
         self._rows: list[tuple[int, Int64]] = []
-        self._text_begins: list[tuple[int, str]] = []  # other begins, and the text of their events
+        self._text_begins: list[tuple[int, str]] = []  # indices of other begins, and their events as JSON
 
     def take(self, text: bytes, ends: list[int], packets: Packets, offset: int) -> None:
         """Adds undecoded packets. ``ends`` contains the end offset of each packet in ``text``."""
@@ -149,7 +149,7 @@ class TorchColumns:
         annotations = found.of(_ANNOTATION)
         if (annotations.begin < 0).any() or (~is_begin[annotations.message]).any():
             raise Malformed
-        ordinal = self._begun - int(is_begin.sum()) + np.cumsum(is_begin) - 1  # number of each begin in the trace
+        ordinal = self._begun - int(is_begin.sum()) + np.cumsum(is_begin) - 1  # index of each begin in the trace
         self._begins.append((times[is_begin], track[is_begin]))
         if not is_begin.any():
             return

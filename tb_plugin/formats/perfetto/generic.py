@@ -17,7 +17,7 @@ from tb_plugin.formats.perfetto.schema import BEGIN, COUNTER, END, INSTANT, Trac
 from tb_plugin.formats.perfetto.skipped_packets import Unshown
 from tb_plugin.formats.perfetto.tracks import CounterTrack, Tracks, name_event
 
-_CLEARED, _NEEDS_STATE = 1, 2  # packet flags: the sequence's state restarts, and the packet refers to the state
+_CLEARED, _NEEDS_STATE = 1, 2  # packet flags: the sequence's state is cleared; the packet needs the state
 _PHASES = {BEGIN: "B", END: "E", INSTANT: "i"}
 _LEGACY = {**{phase: phase for phase in "BEXbneSTFpstf"}, "i": "i", "I": "i", "R": "i"}
 """Chrome phases that a packet may contain instead of a type. Old phases of instants become instants."""
@@ -29,7 +29,7 @@ class _Sequence:
     def __init__(self, log: IssueLog) -> None:
         self._log = log
         self.clear()
-        self.is_known = False  # the state is complete: no packet was lost since its start
+        self.is_known = False  # whether the state is complete, without lost packets
 
     def clear(self) -> None:
         self.interned = Interned(self._log, of_torch=False)
@@ -52,7 +52,7 @@ class ToolText:
         self._stages = Stages(0, log)
         self._sequences: dict[int, _Sequence] = {}
         self._unshown = Unshown(log)
-        self._flows: set[int] = set()  # flows that started and did not end
+        self._flows: set[int] = set()  # open flows
 
     messages = Trace
 

@@ -31,7 +31,7 @@ _ARGUMENTS = {
     "device id": "device", "context id": "context", "stream id": "stream", "registers_per_thread": "registers per thread",
     "shared_mem_dynamic": "dynamic shared memory",
 }  # fmt: skip
-# repeated in every stage of a trace, or derived from block sizes
+# arguments that are the same for all stages, or derived from block sizes
 _DROPPED_ARGUMENTS = frozenset({"arch", "process_id", "process_name", "thread_count"})
 _STREAM = re.compile(r'"stream":(\d+)\b', re.ASCII)
 _NO_CORRELATION = re.compile(r'\A(?!.*"correlation":[1-9])', re.DOTALL)
@@ -47,12 +47,12 @@ class Stages:
         self._base = base_ns
         self._log = log
         self._lanes: dict[tuple[int, int], tuple[int, str]] = {}  # (device, queue number) -> thread number and name
-        self._calls = (array("Q"), array("q"))  # events that calls launched, and the correlations of the calls
+        self._calls = (array("Q"), array("q"))  # ids of launched events, and the correlations of their launches
         self._correlation: dict[int, int] = {}
         self._noted = 0
         self._extras = _Extras(log)
         self._stage_rows = array("q")  # per stage: event, start, end, device, lane
-        self._waits = array("Q")  # pairs of an event and an event that it waited for
+        self._waits = array("Q")  # pairs: an event, and an event that it waited for
 
     def launched(self, event_ids: Iterable[int], correlations: Iterable[int]) -> None:
         """Adds the event ids of launched work, and the correlations of the launching calls."""

@@ -15,12 +15,12 @@ from tb_plugin.formats.perfetto.schema import Annotation
 
 Value = TypeVar("Value")
 
-MAX_DEPTH = 20  # nested lists and objects in an annotation
-MAX_TEXT_BYTES = 1 << 20  # bytes of a text; event names are shortened to as many characters
-_MAX_CACHED = 50_000  # annotations cached as text: shapes repeat, call numbers do not
+MAX_DEPTH = 20  # maximum nesting depth of lists and objects in an annotation
+MAX_TEXT_BYTES = 1 << 20  # maximum bytes of a text; event names are shortened to this number of characters
+_MAX_CACHED = 50_000  # maximum number of cached annotations; shapes repeat, call numbers do not
 _MAX_CACHED_BYTES = 4096
 _NAME_TAG, _INT_TAG = 10 << 3 | 2, 4 << 3  # tags of the name and the integer of an annotation
-# annotations that number PyTorch's own lists: distinct in every event, and not loaded
+# annotations that are indices into PyTorch's internal lists; they differ in every event and are not loaded
 _NUMBERING = (b"R\x06Ev Idx", b"R\x12Record function id")
 
 
@@ -61,8 +61,10 @@ class Interned:
         self.kernels: dict[int, str] = {}
         self.launch_arguments: dict[int, str] = {}
         self.counters: dict[int, tuple[int, dict[int, str]]] = {}  # descriptor -> device and counter names
-        self.launches: dict[bytes, str] = {}  # launch facts, as members of a JSON object
-        self.stages: dict[tuple[int, ...], tuple[str, int, bool]] = {}  # common parts of stages; see gpu_stages.py
+        self.launches: dict[bytes, str] = {}  # launch arguments, as members of a JSON object
+        self.stages: dict[
+            tuple[int, ...], tuple[str, int, bool]
+        ] = {}  # JSON shared by stages of one kind; see gpu_stages.py
         self.annotations = Annotations(log, of_torch=of_torch)
         self._log = log
 

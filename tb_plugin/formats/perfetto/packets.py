@@ -19,9 +19,9 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.schema import Trace
 from tb_plugin.formats.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
-# writers limit packets to 256 KiB to 1 MiB; PyTorch writes all names, also those of all kernels, into one packet
+# most writers limit packets to 1 MiB or less; PyTorch writes all names, including those of kernels, in one packet
 MAX_PACKET_BYTES = 32 * 1024 * 1024
-# unpacked bytes of a bundle of compressed packets; stored bundles stay below 512 KiB
+# uncompressed size of a bundle of packets; compressed bundles are below 512 KiB
 MAX_BUNDLE_BYTES = 16 * 1024 * 1024
 _PACKET = 0x0A  # tag of a packet: field 1, with a length
 _BUNDLE = b"\x92\x03"  # tag of a bundle of compressed packets: field 50, with a length
@@ -39,7 +39,7 @@ class Packets:
     """Packets of a stream, in batches of about ``chunk_bytes``. Can be iterated once."""
 
     def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog, messages: Any = Trace) -> None:
-        self.complete = True  # the file ended at a packet's end
+        self.complete = True  # whether the file ends after a complete packet
         self._stream = stream
         self._chunk_bytes = max(chunk_bytes, 64)
         self._log = log
@@ -152,7 +152,7 @@ def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> 
         while position < size:
             if data[position] != _PACKET:
                 return position, 0, False
-            # Lengths of one and two bytes are spelled out: a trace has a packet for each end of a range.
+            # Lengths of one and two bytes are handled inline for speed: each end of a range is a packet.
             length, body = data[position + 1], position + 2
             if length > 127:
                 length, body = length & 127 | data[body] << 7, body + 1

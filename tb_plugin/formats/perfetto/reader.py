@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # bytes of packets per stored byte of a gzip file without a usable trailer (measured: PyTorch 5, Chromium 12)
 PACKED = 8
-TEXT = 3  # bytes of JSON per byte of packets (measured: PyTorch 1.4, Chromium, which repeats nothing, up to 5)
+TEXT = 3  # bytes of JSON per byte of packets (measured: 1.4 for PyTorch, up to 5 for Chromium)
 
 
 class OfTorch(Reader[RawTrace], Protocol):

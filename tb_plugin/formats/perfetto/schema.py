@@ -74,7 +74,7 @@ _SCHEMA = {
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4  # types of track events
 
-# PyTorch's traces are decoded down to the bytes of a track event, most of which repeat (torch.py).
+# For PyTorch, track events stay undecoded, because most of their bytes repeat (torch.py).
 _SCHEMA["TorchTrace"] = "1 packet TorchPacket*"
 _SCHEMA["TorchPacket"] = _SCHEMA["TracePacket"].replace("11 track_event TrackEvent", "11 track_event bytes")
 _SCHEMA["AnnotationList"] = "4 annotations bytes*"

@@ -9,7 +9,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from tb_plugin.formats.issues import IssueLog
 
-# fields about the recording: configuration, statistics, the machine, marks of its services
+# fields that describe the recording: configuration, statistics, machine, service events
 _RECORDING_FIELDS = frozenset({33, 34, 35, 36, 45, 46, 49, 51, 67, 69, 72, 78, 89, 107, 124, 126, 128, 134})
 _COMMON_FIELDS = frozenset({3, 79, 80, 81, 87, 98, 106})  # fields that any packet may have
 _KINDS = {

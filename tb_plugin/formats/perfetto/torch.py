@@ -44,7 +44,7 @@ class _Description(NamedTuple):
 
     kind: int
     uuid: int
-    head: str  # start of its event, as JSON
+    head: str  # start of the event, as JSON
     launched: bytes
     is_complete: bool
 
@@ -60,7 +60,7 @@ class TorchText:
         self.stages = Stages(base_ns, log)
         self._waiting = Waiting()
         self._ends: tuple[list[int], list[int]] = ([], [])  # times and tracks of unpaired ends
-        self._is_ending = False  # an end came after the last begin
+        self._is_ending = False  # whether the last packet was an end
         self._descriptions: dict[bytes, _Description] = {}
         self._others = Unshown(log)
 
@@ -80,7 +80,7 @@ class TorchText:
             if not raw:
                 yield from self._other(packet)
                 continue
-            # The bytes before the first annotation repeat in many begins, and are all of an end.
+            # The bytes before the first annotation are the same in many begins. An end has no other bytes.
             at = raw.find(_ANNOTATION)
             ahead = raw[:at] if at >= 0 else raw
             known = description.get(ahead) or self._learn(ahead)
@@ -145,7 +145,7 @@ class TorchText:
         ends, tracks = self._ends
         texts, durations = self._waiting.ended(ends, tracks)
         yield ",\n".join(f'{{"ph":"X","dur":{dur}e-3,{text}}}' for dur, text in zip(durations, texts, strict=True))
-        if len(texts) < len(ends):  # not PyTorch's run layout: the rest is paired by time
+        if len(texts) < len(ends):  # not in PyTorch's order: the remaining ranges are matched by time
             yield from self._left()
             for time, uuid in zip(ends[len(texts) :], tracks[len(texts) :], strict=True):
                 pid, tid = _place(self._tracks[uuid])
@@ -183,7 +183,7 @@ class TorchText:
         pid, tid = _place(self._tracks[event.track_uuid])
         if event.category_iids:
             category = interned.categories.get(event.category_iids[0], "")
-        else:  # in PyTorch only the profiler's overhead and device waits have no category
+        else:  # in PyTorch, only profiler overhead and device waits have no category
             category = "overhead" if pid == "-1" else "cuda_sync"
         name = interned.names.get(event.name_iid, f"(name {event.name_iid})")
         head = f'"cat":{quoted(category)},"name":{quoted(name)},"pid":{pid},"tid":{tid},"args":{{'

@@ -70,7 +70,7 @@ class Tracks:
                 continue
             is_process = descriptor.HasField("process")
             builtin_name = descriptor.process.name if is_process else descriptor.thread.name
-            # A process name may be its command line: Chromium's options take a page.
+            # Chromium writes the whole command line as the process name; its options are removed.
             if name := plain(builtin_name, self._log).partition(" --")[0] or self._name(descriptor):
                 yield "process_name" if is_process else "thread_name", self[uuid], name
 

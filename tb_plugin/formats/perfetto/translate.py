@@ -26,7 +26,7 @@ from tb_plugin.formats.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
 CHOOSE = "Choose a trace that PyTorch or Perfetto wrote."
 _PIECE_CHARS = 4 << 20
-_FIRST_PASS_SHARE = 0.2  # share of the first pass in the work
+_FIRST_PASS_SHARE = 0.2  # share of the first pass in the progress
 
 
 class Translated:
@@ -43,7 +43,7 @@ class Translated:
         self._progress = progress
         self._state = ReadState(0.0, 0, {})
         self._fraction = 0.0
-        self._done, self._share = 0.0, 0.0  # share of the work before the current pass, and share of that pass
+        self._done, self._share = 0.0, 0.0  # progress before the current pass, and share of the current pass
         self._text = self._converter()
         self._done, self._share = self._share, 1.0 - self._share
 

@@ -15,9 +15,9 @@ Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
-PADDING = bytes(16)  # must follow the messages: a truncated field is read beyond its end, then refused
-_MAX_VARINT_BYTES = 10  # bytes of a number
-_MAX_FIELDS = 512  # fields per message; messages with more are decoded another way
+PADDING = bytes(16)  # must follow the messages, because a truncated field is read beyond its end before it is refused
+_MAX_VARINT_BYTES = 10  # maximum bytes of a number
+_MAX_FIELDS = 512  # maximum number of fields per message; otherwise the slow path is used
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
@@ -31,9 +31,9 @@ class Fields:
 
     message: Int64
     number: Int64
-    value: Int64  # of integers
+    value: Int64  # value of integer fields
     begin: Int64
-    end: Int64  # position of bytes; ``begin`` is -1 for other fields
+    end: Int64  # end of byte fields; ``begin`` is -1 for other fields
 
     def of(self, number: int) -> Fields:
         """Returns the fields with this field number."""
@@ -60,7 +60,7 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
             after = np.where(wide, at + 8, np.where(wire == _FIXED32, at + 4, after))
             if not (is_bytes | wide | (wire == _FIXED32) | ~odd).all() or (is_bytes & (value < 0)).any():
                 raise Malformed
-        if ((after > last) | (after <= at)).any():  # the sum with a huge length is negative
+        if ((after > last) | (after <= at)).any():  # a huge length overflows, which makes the sum negative
             raise Malformed
         found.append((message, tag >> 3, value, start, after))
         more = after < last

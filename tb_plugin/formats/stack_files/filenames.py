@@ -19,11 +19,13 @@ _NAME = re.compile(
     r"(?s)^(?P<worker>.+?)(?P<ending>\.folded(?:\.txt)?|\.collapsed(?:\.txt)?|\.stacks(?:\.txt)?|\.speedscope(?:\.json)?|\.json|\.txt)"
     r"(?:\.gz|\.zst)?\Z"
 )  # fmt: skip
-# words in names with a common extension
+# words that identify stack files with a common extension
 _STACK_WORDS = re.compile(r"(?i)stacks?(?:[^a-z]|$)|flame|folded|collapsed|self_\w+_time_total")
-_BY_NODE = re.compile(r"(?i)[-_.](?:kernel_)?py_stacks$")  # ending of stacks by graph node, after the worker
+_BY_NODE = re.compile(
+    r"(?i)[-_.](?:kernel_)?py_stacks$"
+)  # end of the file name of stacks by graph node, after the worker
 _METRIC = re.compile(r"self_(?P<device>[a-z]+)_time_total")
-# names of exports from the page: integer nanoseconds
+# names of files exported from the page, with integer nanoseconds
 _PAGE_EXPORT = re.compile(r"\.(?P<weight>host|device)\.folded\.txt(?:\.gz|\.zst)?\Z")
 _DEVICES = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA"}
 

@@ -20,7 +20,7 @@ MOST = 2**53  # larger values are skipped: floats would not be exact
 _LINE = r"^(?P<stack>.*[^ \t])[ \t]+(?P<value>\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?)$"
 _INTEGER = r"^[0-9]{1,15}$"
 _VALUE = re.compile(rb"\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?\Z")
-_EXAMINED_LINES = 50  # lines of the head that are examined
+_EXAMINED_LINES = 50  # maximum number of lines to examine
 _BATCH = 8 * 1024 * 1024
 
 
@@ -42,7 +42,7 @@ def is_folded(head: bytes) -> bool:
     lines = head.replace(b"\r\n", b"\n").split(b"\n")
     whole = lines[:-1] if len(lines) > 1 else lines
     examined = [line for line in whole[:_EXAMINED_LINES] if line.strip() and not line.startswith(b"#")]
-    # One regular expression for a whole line would try its blanks one by one, and a line may be as long as the head.
+    # One regular expression per line would try each space in turn, which is too slow for long lines.
     parts = [line.rsplit(None, 1) for line in examined]
     good = [part[0] for part in parts if len(part) == 2 and _VALUE.match(part[1])]
     return 2 * len(good) > len(examined) and any(b";" in line for line in good)
@@ -77,7 +77,7 @@ def _after_line(stream: TextStream, size: int) -> bytes:
     return b""
 
 
-# stacks, integer values, and the fractions to add
+# stack, integer part and fractional part of its value
 _NOTHING = pa.schema({"stack": pa.large_string(), "value": pa.int64(), "part": pa.float64()})
 
 
@@ -122,7 +122,7 @@ class _Lines:
 
     def finished(self) -> Folded:
         table = _summed(self._tables)
-        # Rounded once, half up: rounding each line would change the sum.
+        # Only the sum is rounded (half up), because rounding each line would change the sum.
         values = table["value"].to_numpy() + np.floor(table["part"].to_numpy() + 0.5).astype(np.int64)
         return Folded(table["stack"].combine_chunks(), values, self._lines, self._total)
 

@@ -68,7 +68,7 @@ def node_stacks(stacks: Mapping[str, Any], text_id: Callable[[str], int]) -> tup
     ``stacks`` maps decimal node ids to lines ``file:line:function``, innermost call first. ``text_id`` returns the
     string id of a text. Calls are formatted as in traces: ``file(line): function``.
     """
-    calls: dict[tuple[int, str], int] = {}  # by the position of the outer call, and the line
+    calls: dict[tuple[int, str], int] = {}  # key: index of the calling call, and the line
     known: dict[str, int] = {}
     found: dict[int, int] = {}
     for key, text in stacks.items():

@@ -35,7 +35,7 @@ _WITHOUT_BLANKS = (
 
 They remove object addresses, and undo the underscores of export_stacks.
 """
-_MEMORY = r"^stream_\d+$"  # outermost frame of collapsed snapshots of torch.cuda._memory_viz, whose numbers are bytes
+_MEMORY = r"^stream_\d+$"  # outermost frame in collapsed snapshots of torch.cuda._memory_viz; their values are bytes
 _NO_STACKS = "No line is a stack and a number. Remove the file from the log directory."
 _BLOCK_BYTES = 1024 * 1024
 
@@ -107,7 +107,7 @@ def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: I
     counted, what, scale = counted_by(name)
     frames = pc.split_pattern(found.stacks, ";")
     names = pc.if_else(pc.equal(frames.values, ""), "(no name)", frames.values)
-    # export_stacks writes a blank only before the number
+    # export_stacks writes no spaces except before the number
     names = _renamed(names, _WITH_BLANKS if pc.any(pc.match_substring(names, " ")).as_py() else _WITHOUT_BLANKS)
     encoded = names.dictionary_encode()
     first = frames.offsets.to_numpy().astype(np.int64)
@@ -157,7 +157,7 @@ def _profile(
     return StackProfile(names, places, threads, report.events_loaded, counted, what, report)
 
 
-# issues of items that were dropped before they were counted
+# codes of items that were dropped before they were counted
 _UNCOUNTED = (
     "unreadable_event",
     "event_too_large",

@@ -185,7 +185,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
         np.repeat(np.arange(len(length)), length)[(frame < 0) | (frame >= frames)], minlength=len(length)
     )
     long = good & (value > YEAR) & (_UNITS.get(profile.unit, ("value", 1, ""))[0] == "ns")
-    if long.all():  # then nothing shows which are wrong
+    if long.all():  # without a plausible sample, wrong ones cannot be identified
         long[:] = False
     if long.any():
         log.add("impossible_time", "dropped", count=int(long.sum()), text=_IMPOSSIBLE)
@@ -226,7 +226,7 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     far = _impossible(profile, at, good)
     good &= ~far
     at, opens, frame = at[good], opens[good], frame[good]
-    # A close without an open frame is skipped: it would lower the depth below its minimum.
+    # A close event without an open frame is skipped, because it would make the depth negative.
     least = np.minimum.accumulate(np.minimum(np.cumsum(np.where(opens, 1, -1)), 0)) if len(opens) else at
     real = np.diff(least, prepend=0) == 0
     at, opens, frame = at[real], opens[real], frame[real]
@@ -261,7 +261,7 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
         text = "frames closed in the wrong order end with the innermost open frame"
         log.add("crossing_frames", "repaired", count=int(crossing.sum()), text=text)
     top = _latest(rows, level, depth, place)
-    own = np.zeros(len(at) + 1, np.int64)  # the last element takes the time without open frames
+    own = np.zeros(len(at) + 1, np.int64)  # the last element receives the time without open frames
     np.add.at(own, top, np.diff(at, append=np.maximum(end, at[-1:])))
     parent = _latest(rows, level, level[rows] - 1, rows)
     number = np.append(np.cumsum(opens) - 1, -1)
@@ -285,7 +285,7 @@ def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, npt.NDA
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)
-    with np.errstate(over="ignore"):  # such a number is skipped
+    with np.errstate(over="ignore"):  # such numbers are skipped
         real = np.array([float(value) for value in values], np.float64) * scale
     good = np.isfinite(real) & (np.abs(real) < _MAX_NUMBER)
     return np.rint(np.where(good, real, 0)).astype(np.int64), good

@@ -12,7 +12,7 @@ from tb_plugin.formats._chrome.generic.events import Event
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.model.trace.schema import MISSING
 
-_MAX_FRAMES = 1000  # innermost frames of a stack that are loaded
+_MAX_FRAMES = 1000  # maximum number of frames loaded per stack, innermost first
 
 
 class CallStacks:

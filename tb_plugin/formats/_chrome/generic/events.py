@@ -56,10 +56,10 @@ class Scope(IntEnum):
 
     PROCESS = 1
     TRACE = 2
-    TOTALS = 3  # a sum that a tool wrote beside its ranges: no work
+    TOTALS = 3  # a total that a tool wrote in addition to its ranges
 
 
-# phases of rows or their parts
+# phases of events that become rows or parts of rows
 ROLES: dict[str, Role] = {
     "X": Role.RANGE, "B": Role.BEGIN, "E": Role.END,
     **dict.fromkeys("iIRP", Role.MARK),
@@ -67,13 +67,13 @@ ROLES: dict[str, Role] = {
     **dict.fromkeys("eFD", Role.ASYNC_END),
     **dict.fromkeys("nTpO", Role.ASYNC_MARK),
 }  # fmt: skip
-# ids of one family mean nothing in another
+# ids are only unique within a family of phases
 FAMILIES: dict[str, str] = {
     **dict.fromkeys("ben", "nestable"),
     **dict.fromkeys("STpF", "legacy"),
     **dict.fromkeys("NOD", "object"),
 }
-# names of events that no view shows
+# names of events that are not displayed
 SKIPPED_PHASES: dict[str, str] = {
     **dict.fromkeys("vV", "memory dumps"), "c": "synchronisations of clocks",
     **dict.fromkeys("()", "contexts"), "=": "links of ids",

@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-MOST_TRACKS = 500  # operations with the most parts; the others share one track per process
+MOST_TRACKS = 500  # maximum number of separate tracks; the rarest operations share one track per process
 _OTHER_OPERATIONS = "Further operations"
 # tracks of events without a thread
 _SCOPES = {
@@ -153,7 +153,7 @@ class Collection:
     def _clocks(self, role: npt.NDArray[np.uint8], begins: Int64, ends: Int64) -> list[OpenColumn]:
         """Returns columns of thread clock times: CPU time used by a range, and its start on that clock."""
         time_row, time = self.sparse["thread_time"]
-        of_range = role[time_row] == Role.RANGE  # some tools write 0 into every event
+        of_range = role[time_row] == Role.RANGE  # some tools write 0 to every event
         time_row, time = time_row[of_range], time[of_range]
         clock_row, clock = self.sparse["thread_clock"]
         if not len(time_row) and not len(clock_row):

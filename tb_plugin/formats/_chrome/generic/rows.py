@@ -51,12 +51,12 @@ class Collected:
         self.counters = Counters(self.interner, log)
         self.names = Names()
         self.event_count = 0
-        self.cut = cut  # drops events outside a window; begin and end marks stay, because their partner may be inside
+        self.cut = cut  # drops events outside a window, except begin and end marks, whose partner may be inside
         self.by_kind: Counter[str] = Counter()
         self._arrows = Arrows(self.interner, in_pairs)
         self._others = Others(self.interner)
         self._stacks = {False: CallStacks(self.interner), True: CallStacks(self.interner)}
-        self._count = 0  # events that are rows or parts of one; each has its number among them
+        self._count = 0  # number of events that are rows or parts of rows
         self._columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
         self._sparse = {
             name: (Column(np.int32), Column(np.int64)) for name in ("key", "scope", "thread_time", "thread_clock")
@@ -259,7 +259,7 @@ def _clock(values: Sequence[Any]) -> tuple[Sequence[int], Int64]:
     except (NeedsDigits, TypeError, ValueError):
         good = [is_time(value) for value in values]
         places, values = list(compress(places, good)), list(compress(values, good))
-    # A clock that counts from an epoch is exact to some hundred nanoseconds.
+    # Times since 1970 are only accurate to some hundred nanoseconds here.
     return places, np.clip(np.array([float(value) * 1000 for value in values]), -FAR, FAR).astype(np.int64)
 
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from tb_plugin.formats.base import Candidate, ListedFile
 
 READER_ID = "ascend_cluster"
-OUTPUT = "cluster_analysis_output"  # default name of such a folder, beside the profiles
+OUTPUT = "cluster_analysis_output"  # default folder name; the folder is next to the profiles
 WORKER = "cluster"
 
 STEPS, COMMUNICATION = "cluster_step_trace_time.csv", "cluster_communication.json"

@@ -33,7 +33,7 @@ _TIMES = (START, *CALL_TITLES.values())
 _LINK = (TRANSPORT, SIZE, TRANSIT, BANDWIDTH, EXAMPLE)
 NEEDED = ("Type", "Index")  # columns that identify a row of times
 MOST_NAME = 4096
-P2P = "p2p"  # in place of a group's ranks: sends and receives of all groups (tools of 2023)
+P2P = "p2p"  # key used instead of ranks for the sends and receives of all groups (tools of 2023)
 
 
 def steps_into(table: CsvTable, rows: Rows) -> None:
@@ -184,7 +184,7 @@ def _calls(
                 if not isinstance(stated, dict):
                     rows.log.add("bad_row", "dropped", example=name)
                     continue
-                # Older sums name no group; if there is one group, they belong to it.
+                # Older totals contain no group. If there is only one group, it is used.
                 single_group = next(iter(groups)) if name == TOTAL and len(groups) == 1 else None
                 yield outer, step_of(step), name, group or single_group, stated
 

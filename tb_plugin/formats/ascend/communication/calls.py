@@ -30,9 +30,9 @@ from tb_plugin.model.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_tab
 
 CLASSES = ("collective", "p2p")
 _STEP = "step"
-_NO_DATA = (None, "0", "0.0")  # size and time of an unused link type: most of those of most calls
+_NO_DATA = (None, "0", "0.0")  # size and time of an unused link type, which is the most frequent case
 _KEYS = ("step", "kind", "operation", "group")
-_MINIMUM = {"idle_ns": None}  # idle time is a remainder, so it may be negative if the other times overlap
+_MINIMUM = {"idle_ns": None}  # idle time is what remains, so it is negative if the other times overlap
 
 Texts = Mapping[str, pa.Array]
 

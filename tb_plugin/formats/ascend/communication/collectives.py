@@ -25,14 +25,14 @@ Int32 = npt.NDArray[np.int32]
 
 # operation type, and the last digits of the group's number: ``hcom_allReduce__586_0_1``
 _NAME = re.compile(r"hcom_(?P<type>[A-Za-z]+)_*(?P<tail>[0-9]{1,3})?")
-_LIBRARY_NAME = "group name"  # argument with the group's name in a database
+_LIBRARY_NAME = "group name"  # argument that contains the group's name, in databases
 _OTHER_NAMES = {"receive": "recv"}
 _TYPES = {
     "FP64": "float64", "FP32": "float32", "FP16": "float16", "BFP16": "bfloat16", "BF16": "bfloat16", "INT64": "int64",
     "UINT64": "uint64", "INT32": "int32", "UINT32": "uint32", "INT16": "int16", "UINT16": "uint16", "INT8": "int8",
     "UINT8": "uint8",
 }  # fmt: skip
-# the count of these operations is the number of elements per rank; for others it is a part
+# operations whose count is the number of elements per rank; for other operations it is only a part
 _COUNTS_PER_RANK = frozenset({"allreduce", "broadcast", "reduce", "send", "receive"})
 
 
@@ -74,7 +74,7 @@ def collectives_of(
     of_name = np.array([interner.text(text) if text else MISSING for text in tails], np.int32)
     group = of_name[place[rows]]
     others = {column.key: column for column in columns["others"]}
-    # From the call, else from the group's name in a database, else from the end of its number.
+    # The group comes from the call, or the group's name in a database, or the last digits of its number.
     for known in (
         _mapped(others.get(_LIBRARY_NAME), rows, interner, number_of),
         _stated_groups(columns, operations, rows, interner),

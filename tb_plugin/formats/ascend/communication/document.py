@@ -9,8 +9,8 @@ from typing import Any
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import storable
 
-MOST_BYTES = 64 * 1024 * 1024  # text that is read: about 55,000 calls; each byte takes up to seven in memory
-MOST_VALUES = 4_000_000  # values of one document; real ones have one per 20 bytes
+MOST_BYTES = 64 * 1024 * 1024  # limit on the text, about 55,000 calls; each byte takes up to seven bytes of memory
+MOST_VALUES = 4_000_000  # limit on values per document; real documents have one per 20 bytes
 PER_BYTE = 7.0
 _STRING_OR_WORD = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|N/A', re.DOTALL)
 _AGAIN = "Parse the profile again: torch_npu.profiler.profiler.analyse()."

@@ -13,7 +13,7 @@ from tb_plugin.formats.ascend.csv_table import cleaned
 from tb_plugin.formats.ascend.digits import exactly
 from tb_plugin.formats.issues import IssueLog
 
-# below this value products are off by less than a thousandth: only those near a half need their digits
+# below this value, floats are accurate to 0.001, so only products near one half need decimal arithmetic
 _CERTAIN_BELOW = 2.0**40
 _MAX_NUMBER = 9.2e18
 
@@ -34,7 +34,7 @@ def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | 
     """
     values = numbers(texts, log)
     has_value = np.asarray(pc.is_valid(values))
-    with np.errstate(over="ignore"):  # such a number counts as missing
+    with np.errstate(over="ignore"):  # such numbers are treated as missing
         product = np.where(has_value, np.asarray(pc.fill_null(values, 0.0)), 0.0) * 10.0**power
     within = np.isfinite(product) & (np.abs(product) < _MAX_NUMBER)
     product = np.where(within, product, 0.0)

@@ -37,7 +37,7 @@ Int32 = npt.NDArray[np.int32]
 
 _OWN_SETTINGS = frozenset({"SCHEMA_VERSION_MAJOR", "SCHEMA_VERSION_MINOR", "SCHEMA_VERSION_MICRO"})
 _MAX_PAIRS = 10_000
-# a database of a profile has one of these
+# the database of a profile contains at least one of these tables
 _TABLES = (
     "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD", "TASK", "COMMUNICATION_OP", "OVERLAP_ANALYSIS", "STEP_TIME",
     "OP_MEMORY", "MEMORY_RECORD", "NPU_MODULE_MEM", "NPU_MEM", "AICORE_FREQ", "HBM", "LLC", "QOS", "ACC_PMU",
@@ -58,14 +58,14 @@ class Content:
     kernels: Kernels | None = None
     placed: Int32 | None = None
     """Row of each kernel, if ``columns`` contains the kernels."""
-    tables: Mapping[str, CsvTable] = field(default_factory=dict)  # by the name of the corresponding file
+    tables: Mapping[str, CsvTable] = field(default_factory=dict)  # key: name of the corresponding file
     steps: ReportedSteps | None = None
     profile_info: Mapping[str, Any] = field(
         default_factory=dict
     )  # facts about the profile, as in profiler_metadata.json
     rank: int | None = None
     devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # properties by device number
-    figures: Figures = field(default_factory=dict)  # numbers that other files have as well
+    figures: Figures = field(default_factory=dict)  # numbers to compare with other files
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
@@ -118,7 +118,7 @@ def _figures(database: Database, names: Names, interner: Interner, texts: frozen
 
 def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
     """Returns rows, counters and kernels. With a trace view, its rows are used, and only the kernels are returned."""
-    # Names that only the rows need do not justify a second table of texts.
+    # A second table of texts, for names that only the rows use, is not worth it.
     rows = Rows(interner)
     operations = operations_in(database, rows, names)
     host = host_rows(database, rows, names)
@@ -139,7 +139,7 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     )
     queued_by = enqueuing_operator(columns, host.arrows, without_operator)
     external[without_operator] = np.where(queued_by != MISSING, queued_by + 1, MISSING)
-    # The number of an operator is that of the work that it requested.
+    # An operator has the same external id as the work that it requested.
     requesting = np.unique(external[external > 0])
     external[requesting - 1] = requesting
     columns |= {

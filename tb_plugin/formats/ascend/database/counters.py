@@ -26,11 +26,11 @@ _SIDES = {"app": "APP", "device": "Device"}
 _PARTS = {"readBwLevel": "read_bandwidth", "writeBwLevel": "write_band_width", "readOstLevel": "read_ost",
           "writeOstLevel": "write_ost"}  # fmt: skip
 _LEVELS = {"mataBwLevel": "Mata Bw Level", "l2BufferBwLevel": "L2 Buffer Bw Level"}
-# tables of links in the vendor's manual -> title
+# link tables (as in the vendor's manual) -> title
 _LINKS = {"NIC": "NIC", "ROCE": "RoCE", "HCCS": "HCCS", "PCIE": "PCIe", "DDR": "DDR", "NETDEV_STATS": "Network"}
 _LINKS_ORDER = 24
 _TIME, _DEVICE, _PORT = "timestampNs", "deviceId", "funcId"
-_MAX_MODES = 64  # directions, sides and columns; real tables have two to twenty
+_MAX_MODES = 64  # maximum number of directions, sides and columns; real tables have 2 to 20
 
 
 class Counters:

@@ -21,7 +21,7 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-# enum column -> argument in a trace view, and the table with the words
+# enum column -> argument in a trace view, and the table with its texts
 _ENUMS = {
     "transportType": ("transport type", "ENUM_HCCL_TRANSPORT_TYPE"), "linkType": ("link type", "ENUM_HCCL_LINK_TYPE"),
     "rdmaType": ("rdma type", "ENUM_HCCL_RDMA_TYPE"), "dataType": ("data type", "ENUM_HCCL_DATA_TYPE"),
@@ -38,8 +38,8 @@ class Operations:
     dur_ns: Int64
     name: Int32
     connection: Int64
-    group: Int64  # index of the group, in the order of first operations
-    groups: Int64  # string numbers of the group names, in this order
+    group: Int64  # index of the group, in order of its first operation
+    groups: Int64  # database numbers of the group names, in this order
 
 
 def operations_in(database: Database, rows: Rows, names: Names) -> Operations:

@@ -37,12 +37,12 @@ _KINDS = {
 }
 _CATEGORIES = {OPERATOR: "cpu_op", _QUEUE: "dequeue", _PYTHON: "python_function", _MSTX: "mstx"}
 _LEVELS = {5000: "runtime", 5500: "hccl", 10000: "node", 15000: "model", 20000: "acl"}
-# name prefixes of calls in a trace view, by called layer
+# name prefixes of CANN calls in a trace view, by called layer
 _PREFIXES = {5000: "Runtime", 5500: "Hccl", 10000: "Node", 15000: "Model", 20000: "AscendCL"}
 _ENQUEUE, _ARROW = "Enqueue", "enqueue_to_dequeue"
 _COLLECTION, _COLLECTION_LANE = "Python GC", 1
 _SHAPE = re.compile(r"[0-9,;\s\[\]-]*")
-MOST_STACK_BYTES = 256 * 1024 * 1024  # distinct call stacks written out; real profiles have a few MB
+MOST_STACK_BYTES = 256 * 1024 * 1024  # limit for the text of distinct call stacks; real profiles have a few MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Host:
     arrows: ArrowEnds
     pid: str  # process id on the host, "" for none
     enqueued_by: Columns  # ``row`` of the requesting operator per ``connectionId``
-    python: PythonArgs  # rows of Python calls; a database does not number them
+    python: PythonArgs  # rows of Python calls, without ids, which the database does not contain
 
 
 def host_rows(database: Database, rows: Rows, names: Names) -> Host:

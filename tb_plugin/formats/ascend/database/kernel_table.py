@@ -26,8 +26,8 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 _TASK_COLUMNS = {"modelId": "Model ID", "taskId": "Task ID", "streamId": "Stream ID", "contextId": "Context ID"}
-_NONE = 2**32 - 1  # the largest 32-bit number means none, except for models: there it marks a stand-alone operator
-_GROUPS = "COMMUNICATION"  # core of group operations, as in the newest files
+_NONE = 2**32 - 1  # the largest 32-bit number means none; for models, it means a stand-alone operator
+_GROUPS = "COMMUNICATION"  # core type of communication operations, as in the newest CSV files
 _TOTALS = {"aic_total_time": "aicore_time(us)", "aiv_total_time": "aiv_time(us)"}
 MOST_COUNTERS = 512
 
@@ -106,7 +106,7 @@ def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn
     value, what = read.number("value"), read.integers("name")
     place = first_with_key(number + 1, np.arange(len(number)), read.integers("globalTaskId") + 1)
     kept = np.flatnonzero((place != MISSING) & np.isfinite(value))
-    # Sorted by counter and kernel; the first of repeated values counts.
+    # Sorted by counter and kernel. The first of several values is used.
     kept = kept[np.lexsort((place[kept], what[kept]))]
     first = np.ones(len(kept), np.bool_)
     first[1:] = (what[kept][1:] != what[kept][:-1]) | (place[kept][1:] != place[kept][:-1])

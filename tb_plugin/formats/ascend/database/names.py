@@ -15,7 +15,7 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-# bytes of text columns, or this many times the database: a long name common to all rows must not fill the memory
+# limits for text columns: bytes, and multiple of the database size; a long name may be repeated in all rows
 MOST_BYTES, MOST_TIMES = 256 * 1024 * 1024, 16
 
 

@@ -97,7 +97,7 @@ class Rows:
 def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
     """Returns the rows that have both times, with their starts and durations. Other rows are skipped and logged."""
     start, end = read.integers(START), read.integers(END)
-    # Half of the range is reserved for additions to times.
+    # Only half of the 64-bit range is allowed, so that sums of times do not overflow.
     good = read.has_value(START) & read.has_value(END) & (start >= 0) & (end >= start) & (end < 2**62)
     if not good.all():
         log.add("bad_row", "dropped", count=int((~good).sum()))

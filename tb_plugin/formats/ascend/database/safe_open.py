@@ -24,18 +24,18 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.lib.temp_dirs import PrivateFolder
 
 MAGIC = b"SQLite format 3\0"
-MOST_SECONDS = 120.0  # per table; the largest real ones take some seconds
+MOST_SECONDS = 120.0  # limit per table; the largest real tables take a few seconds
 MOST_TEXT_BYTES = 16 * 1024 * 1024  # bytes of one cell or row
 MOST_TABLES = 4096
-LEAST_ROW_BYTES = 4  # minimum size of a row: more rows than that come from pages that refer to each other
-MOST_LOST = 20  # maximum ratio of original to truncated length; a shorter file is not worth reading
+LEAST_ROW_BYTES = 4  # minimum size of a row; if there are more rows than fit, pages refer to each other
+MOST_LOST = 20  # maximum ratio of original to truncated length; shorter files are not read
 _HEAD_BYTES = 100
-# header bytes about a write-ahead log (a separate file, not read), and their value for no log
+# header bytes for a write-ahead log (a separate file that is not read), and their value without a log
 _LOG_PLACE, _NO_LOG = 18, b"\1\1"
 _BLOCK_BYTES = 1 << 20
 _BATCH, _FETCH_ROWS = 20_000, 200  # rows per batch of columns, and rows per fetch
-_READ_SHARE = 0.5  # share of the copy in the work; the rest cannot be measured and stays at this value
-_CHECK_STEPS = 50_000  # SQLite instructions between two checks of the clock
+_READ_SHARE = 0.5  # progress after the copy; it stays at this value, because the rest cannot be measured
+_CHECK_STEPS = 50_000  # SQLite instructions between two time checks
 _AGAIN = "Export it again (torch_npu.profiler.profiler.analyse), or export with export_type=Text as well."
 _PRAGMAS = frozenset({"table_info"})
 _SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
@@ -131,7 +131,7 @@ class Database:
         batch: list[tuple[object, ...]] = []
         try:
             cursor = self._connection.execute(query)
-            # Small fetches: one damaged row loses all rows of its fetch.
+            # Fetches are small, because a damaged row loses all rows of its fetch.
             while part := cursor.fetchmany(_FETCH_ROWS):
                 batch += part
                 rows_left -= len(part)
@@ -225,7 +225,7 @@ def _length(head: bytes, size: int, log: IssueLog) -> int:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    # Immutable: SQLite does not roll back a journal and takes no lock.
+    # With ``immutable``, SQLite does not roll back a journal and takes no lock.
     uri = f"file:{quote(os.fspath(path))}?mode=ro&immutable=1"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0)
     connection.text_factory = lambda content: str(content, "utf-8", "replace")

@@ -21,7 +21,7 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-LEVEL = "level"  # fact of CANN calls with the called layer
+LEVEL = "level"  # argument of CANN calls: the called layer
 _HOST = "host"
 
 
@@ -72,7 +72,7 @@ def _grouped(
 ) -> dict[str, pa.Array]:
     """Returns durations by key, largest sum first. The keys with indices ``words`` are string ids and become texts."""
     names = [f"key_{place}" for place in range(len(keys))]
-    # Floats: sums of impossible times exceed 64 bits, and other sums are exact.
+    # Sums of invalid times exceed 64 bits, so floats are used. Other sums are exact.
     table = pa.table([*(pa.array(key) for key in keys), pa.array(dur_ns.astype(np.float64))], [*names, "ns"])
     aggregations = [("ns", how) for how in ("count", "sum", "min", "max", "mean", "variance")]
     made = table.group_by(names).aggregate(aggregations).combine_chunks()

@@ -30,7 +30,7 @@ _BLOCK_TOTALS = {
     for what in ("Allocated", "Reserved", "Active")
 }
 _TOTALS = {f"total{what}": f"Total {what}(MB)" for what in ("Allocated", "Reserved", "Active")}
-PROCESS = "APP"  # component for the whole process, as counted by the driver
+PROCESS = "APP"  # component for the whole process, as measured by the driver
 _PROCESS_TYPE = "app"
 
 STEP_TABLE = "StepTraceTime"
@@ -49,7 +49,7 @@ _COMMUNICATION = {
     "large_packet_ratio": "Large Packet Ratio", "package_size": "Package Size(MB)", "count": "Count",
     "total_duration": "Total Duration(ms)", "src_rank": "Source Rank", "dst_rank": "Destination Rank", "op_name": "Op Name",
 }  # fmt: skip
-# name here -> table of the database, corresponding file, and column titles
+# name -> table of the database, corresponding file, and column titles
 _ANALYSED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     files.STEPS: (STEP_TABLE, files.STEPS, _STEPS),
     "communication_time": ("CommAnalyzerTime", files.COMMUNICATION, _COMMUNICATION),
@@ -120,7 +120,7 @@ def _totals(database: Database, names: Names, interner: Interner) -> TypedTable:
     none = np.full(driver.rows, np.nan)
     more = {"totalReserved": reserved}
     component = names.cells(read.integers("component"))
-    # The graph engine's allocator has no such total: files leave it empty, the database has 0.
+    # The graph engine's allocator has no such total. It is empty in files, and 0 in the database.
     has_active = np.asarray(pc.fill_null(pc.not_equal(component, GRAPH), True))
     stated = {key: read.number(key) for key in _TOTALS}
     stated["totalActive"] = np.where(has_active, stated["totalActive"], np.nan)

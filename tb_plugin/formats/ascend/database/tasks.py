@@ -23,7 +23,7 @@ Int32 = npt.NDArray[np.int32]
 MOST_DEVICE = 4096  # larger numbers are not devices
 # numeric columns of kernel_details.csv -> names in databases, oldest first
 FULLY_DESCRIBED = {"Block Dim": ("blockDim", "blockNum"), "Mix Block Dim": ("mixBlockDim", "mixBlockNum")}
-# columns with string numbers -> columns of kernel_details.csv
+# columns that refer to texts -> columns of kernel_details.csv
 DESCRIBED_NAMES = {
     "opType": "Type", "opState": "OP State", "taskType": "Accelerator Core", "hf32Eligible": "HF32 Eligible",
     "inputShapes": "Input Shapes", "inputDataTypes": "Input Data Types", "inputFormats": "Input Formats",
@@ -72,7 +72,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
     typed = names.ids(read.integers("taskType"))
     task = names_or_numbers(rows, typed, read.integers("taskType"))
     kind = _kinds(rows, task, place != MISSING, connection, operations)
-    # A task without a type is unknown; as a kernel it would count as computation.
+    # A task without a type is not treated as a kernel, because it would be counted as computation.
     unknown = (typed == MISSING) & (place == MISSING)
     if unknown.any():
         kind[unknown] = EventKind.DEVICE_ANNOTATION
