@@ -78,7 +78,10 @@ def _matrix_use(rows: NameMeanings, texts: Sequence[str], kernels: npt.NDArray[n
 def matches(
     names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], texts: Sequence[str], predicate: Any
 ) -> npt.NDArray[np.bool_]:
-    """Returns flags of the rows in ``among`` whose name satisfies ``predicate``. Each distinct name is tested once."""
+    """Returns a boolean mask of the rows in ``among`` whose name satisfies ``predicate``.
+
+    Each distinct name is tested once.
+    """
     table = np.zeros(len(texts) + 1, np.bool_)
     for name in np.unique(names[among]).tolist():
         table[name] = predicate(texts[name])
@@ -123,7 +126,7 @@ def _matched_names(
 
 
 def own_communication(rows: NameMeanings, classes: ClassNames) -> npt.NDArray[np.bool_]:
-    """Returns flags of the kernels that a user rule classifies as communication."""
+    """Returns a boolean mask of the kernels that a user rule classifies as communication."""
     chosen = classes.is_own & ~classes.of_operator & (classes.kernel_class == KernelClass.COMMUNICATION)
     found: npt.NDArray[np.bool_] = np.isin(rows.name, classes.name[chosen]) & (rows.kind == EventKind.KERNEL)
     return found

@@ -217,7 +217,8 @@ def foreign(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = 
     """Returns a description of an unsupported file, based on its path and first (uncompressed) bytes; "" if
     unknown.
 
-    ``is_refused``: every reader has rejected it. ``is_chosen``: the user chose the file, so its path is ignored.
+    ``is_refused``: every reader has rejected it. ``is_chosen``: the user chose the file, so its path only counts
+    for entries with ``is_part``.
     """
     text = beginning(head)
     for kind in FOREIGN:

@@ -1,4 +1,4 @@
-"""Arrows between events: flow events, and ranges with a ``bind_id``.
+"""Flow arrows between events, from flow events and from ranges with a ``bind_id``.
 
 Phase ``s`` starts an arrow, ``t`` continues it, ``f`` ends it.
 """
@@ -64,7 +64,7 @@ def _hashable(value: Any) -> Any:
 
 
 class Arrows:
-    """Collects the ends of arrows. Ends may appear in any order in the file."""
+    """Collects the ends of flow arrows. Ends may appear in any order in the file."""
 
     def __init__(self, interner: Interner, in_pairs: frozenset[str] = frozenset()) -> None:
         """``in_pairs``: names of arrows whose id may repeat. Their n-th start and n-th end form one arrow."""
@@ -97,8 +97,8 @@ class Arrows:
     def add_bound(self, ids: Sequence[Any], outward: Sequence[bool], rows: Int64, columns: dict[str, Any]) -> None:
         """Appends ranges with a ``bind_id``, which start, continue or end an arrow.
 
-        ``ids`` contains pairs of id and whether an arrow arrives. ``outward``: whether an arrow leaves. ``columns``
-        contains ``time``, ``name``, ``pid`` and ``tid`` of the ranges.
+        ``ids`` contains pairs (id, whether an arrow ends here). ``outward`` flags the ranges that start an arrow.
+        ``columns`` contains ``time``, ``name``, ``pid`` and ``tid`` of the ranges.
         """
         incoming = np.array([into for _, into in ids], np.bool_)
         out = np.array(outward, np.bool_)

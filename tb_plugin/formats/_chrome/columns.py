@@ -66,7 +66,7 @@ def _number(value: Any) -> float:
 class Column:
     """A column that grows chunk by chunk.
 
-    It uses one growing buffer because large buffers grow in place, so the final copy of a chunk list is avoided.
+    A single buffer grows in place, which avoids the final copy that a list of chunks would need.
     """
 
     def __init__(self, dtype: type[Any]) -> None:

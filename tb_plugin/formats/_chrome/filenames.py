@@ -44,7 +44,7 @@ def run_of(path: str) -> str:
 
 
 def run_and_step(path: str) -> tuple[str, str | None]:
-    """Returns run and span of a path. A folder named by a step number is the span; otherwise the span is None."""
+    """Returns run and span of a path. A folder named after a step number is the span; otherwise the span is None."""
     folder = run_of(path)
     step = _STEP_FOLDER.match(PurePosixPath(folder).name)
     return (run_of(folder), step["span"]) if step else (folder, None)

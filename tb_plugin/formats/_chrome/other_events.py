@@ -1,4 +1,4 @@
-"""Events that do not become rows: counters, names, begin and end marks."""
+"""Events that do not become rows: counters, names, begin and end events."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Counters:
 
 
 def _counter_name(event: ChromeEvent) -> str:
-    """Returns the name of a counter, including its id: counters with different ids are distinct."""
+    """Returns the name of a counter. It includes the id, so counters with different ids are distinct."""
     return (event.name or "") if event.id is None else f"{event.name or ''}[{as_text(event.id)}]"
 
 
@@ -98,7 +98,6 @@ class Names:
         return names
 
     def threads(self) -> dict[Key, str]:
-        """Returns (pid, tid) -> name."""
         return self._threads
 
 
@@ -107,10 +106,10 @@ def _is_place(value: Any) -> bool:
 
 
 class Marks:
-    """Collects begin and end marks. They are matched per thread by time, after the last event.
+    """Collects begin and end events. They are matched per thread by time, after the last event.
 
     ``detached`` copies arguments out of the chunk's buffer. ``merged`` combines the arguments of a begin and an end
-    mark.
+    event.
     """
 
     def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any], log: IssueLog) -> None:
@@ -127,11 +126,11 @@ class Marks:
             self._marks.append(ChromeEvent(event.ph, event.cat, event.name, event.pid, event.tid, args=args))
 
     def take(self, last_ns: Callable[[], int]) -> tuple[list[ChromeEvent], Int64, Int64]:
-        """Returns ranges made from marks, their starts and durations in nanoseconds: matched ranges, then
+        """Returns ranges, their starts, and their durations in nanoseconds. Matched ranges come first, then
         unfinished ones.
 
-        Unfinished ranges last until the end of the trace; ``last_ns()`` is the last time of other events. End marks
-        without an open range are skipped. Both are logged.
+        Unfinished ranges last until the end of the trace; ``last_ns()`` is the last time of other events. End
+        events without an open range are skipped. Both are logged.
         """
         marks, time = self._marks, self._time.take()
         threads: dict[Key, int] = {}

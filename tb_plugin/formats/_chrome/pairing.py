@@ -18,7 +18,7 @@ Later ones end at the next start: thousands of nested ranges would be useless an
 def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[Int64, Int64]:
     """Returns the indices of starts and of their ends. An end closes the innermost open start of its key.
 
-    Marks are processed by time; equal times stay in the given order. Unmatched starts and ends are omitted.
+    Events are processed by time; equal times stay in the given order. Unmatched starts and ends are omitted.
     """
     count = len(key)
     if not count:

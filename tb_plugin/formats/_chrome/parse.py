@@ -45,7 +45,7 @@ class Pass(Protocol):
 
 
 class Passed(Protocol):
-    """Facts about a file after the pass, other than its events."""
+    """Result of a pass, without the events."""
 
     metadata: dict[str, Any]
     repaired: int
@@ -104,8 +104,6 @@ def no_garbage_collection() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Tally:
-    """Event counts of a pass."""
-
     decoded: int  # decoded events
     loaded: int
     unknown: Mapping[str, int]  # number of events of unknown category, by category

@@ -172,7 +172,6 @@ class Segments:
                 taken.events.extend(found[0])
 
     def _repaired_event(self, text: bytes, start: int, taken: Taken) -> bool:
-        """Adds the repaired event. Returns False if it cannot be repaired."""
         found = repaired_json(text.rstrip(b" \t\r\n,"), self._decoded)
         if found is None:
             return False
@@ -192,7 +191,7 @@ _REPAIRS: tuple[Callable[[str], Repaired | None], ...] = (
 
 
 def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, set[str]] | None:
-    """Returns the decoded value and the repairs made. Uses the mildest repair that works; None if none works."""
+    """Returns the decoded value and the repairs made, or None if no repair works. Milder repairs are tried first."""
     if len(text) > MAX_MEND_BYTES:
         return None
     utf8 = decode_text(text)

@@ -44,12 +44,12 @@ Float64 = npt.NDArray[np.float64]
 
 MAX_CELLS = 16_384
 _MIN_SHIFT = 10  # initial bin width: 2**10 ns
-DURATIONS = ("X", "B", "E")  # phases of ranges and their marks
+DURATIONS = ("X", "B", "E")  # phases of ranges, and of their begin and end events
 _STEP = "ProfilerStep#"
 
 
 class Surveying:
-    """A survey in progress; receives the events of the document."""
+    """A survey in progress, which receives the events of the document."""
 
     has_arrows: bool = False  # whether ``add_arrows`` is called
 
@@ -71,7 +71,6 @@ class Surveying:
         self.work = LinkedWork(self._patterns)
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
-        """Adds decoded events."""
         # Events that name processes and threads are excluded: their time is the time of the export.
         timed, starts = Times(digits).starts([event for event in events if event.ph != "M"])
         is_row = np.array([event.ph in DURATIONS and self.is_range(event) for event in timed], np.bool_)
@@ -92,8 +91,7 @@ class Surveying:
         """Returns False for instants that were written as ranges."""
         return True
 
-    def add_names(self, events: Sequence[Any]) -> None:
-        """Adds names of processes and threads."""
+    def add_names(self, events: Sequence[Any]) -> None: ...
 
     def add_rows(self, rows: Sequence[Any], start: Int64, dur: Int64) -> None:
         """Adds the ranges of one chunk. Each dialect implements this."""
@@ -142,7 +140,7 @@ class Surveying:
 
 
 class LinkedWork:
-    """Launches, device work with their correlations, and annotated steps."""
+    """Launches and device work with their correlation ids, and annotated steps."""
 
     def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
         self._patterns = patterns
@@ -157,7 +155,6 @@ class LinkedWork:
         self._steps: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
 
     def add_launches(self, correlation: Int64, start: Int64, end: Int64) -> None:
-        """Adds calls that launch device work."""
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._launches[name].add(column)
 

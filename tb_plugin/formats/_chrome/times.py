@@ -92,7 +92,7 @@ def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def from_texts(values: Sequence[str]) -> Int64 | None:
-    """Returns nanoseconds, or None unless all texts have exactly three decimals."""
+    """Converts microseconds with exactly three decimals to nanoseconds. Returns None if any text has another form."""
     for ending in ("", "\t"):  # tools append a tab so that spreadsheets treat the number as text
         try:
             joined = " ".join(values).encode("ascii").replace(f"{ending} ".encode(), b" ")
@@ -105,8 +105,9 @@ def from_texts(values: Sequence[str]) -> Int64 | None:
 
 
 def _three_decimals(joined: bytes, count: int) -> Int64 | None:
-    """Returns nanoseconds of ``count`` space-terminated texts, or None unless all have three decimals (as in
-    Kineto).
+    """Converts ``count`` space-terminated texts with exactly three decimals (as in Kineto).
+
+    Returns None for any other form.
     """
     letters = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(letters == _SPACE)

@@ -18,7 +18,7 @@ from tb_plugin.model.trace.table import Window
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 Near = Callable[[Sequence[Any]], tuple[Bool, Bool]]
-"""Returns two flag arrays: events that may be launches, and events that may be device work."""
+"""Returns two boolean masks: events that may be launches, and events that may be device work."""
 
 Each = TypeVar("Each", bound=ChromeEvent)
 
@@ -45,7 +45,7 @@ class Cut:
         return chosen(events, keep), start_ns[keep], dur_ns[keep]
 
     def keeps(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> Bool:
-        """Returns flags of the selected duration events. The others are counted."""
+        """Returns a boolean mask of the selected duration events. The others are counted."""
         end_ns = start_ns + np.clip(dur_ns, 0, FAR)
         keep = touching(start_ns, end_ns, self._begin, self._end)
         before = (end_ns <= self._begin) & (start_ns >= self._begin - self._lag)
@@ -69,7 +69,7 @@ class Cut:
         return chosen(events, keep), time_ns[keep]
 
     def is_inside(self, time_ns: Int64, lag_ns: int = 0) -> Bool:
-        """Returns flags of times inside the window or within ``lag_ns`` of it."""
+        """Returns a boolean mask of the times inside the window or within ``lag_ns`` of it."""
         found: Bool = (time_ns >= self._begin - lag_ns) & (time_ns < self._end + lag_ns)
         return found
 

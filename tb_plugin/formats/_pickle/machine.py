@@ -106,7 +106,6 @@ class Machine:
 
     @property
     def offset(self) -> int:
-        """Returns the current offset in the pickle."""
         return self.base + self.at
 
     def run(self) -> Any:

@@ -39,7 +39,7 @@ _DECIMAL = pa.decimal128(32, 12)
 _THOUSAND = pa.decimal128(4, 0)
 
 
-Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # returns flags of the rows to keep
+Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # returns a boolean mask of the rows to keep
 
 
 class CsvTable:
@@ -63,7 +63,7 @@ class CsvTable:
     def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
         """Converts a column of microseconds to nanoseconds (0 = missing).
 
-        Also returns flags of the cells with a value.
+        Also returns a boolean mask of the cells with a value.
         """
         cells = self.texts(title)
         has_value = np.asarray(pc.is_valid(cells))

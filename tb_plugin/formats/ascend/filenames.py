@@ -130,9 +130,8 @@ def _candidate(
 
 
 def _is_output(files: list[PurePosixPath]) -> bool:
-    """Returns True if the files identify a profile without the folder name.
-
-    Needs several files, one with a unique name.
+    """Returns True if the files alone identify a profile: at least two known names, including one of four
+    distinctive ones.
     """
     names = {kind_of(path.name) for path in files}
     return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & KNOWN) > 1

@@ -72,7 +72,10 @@ class AscendReader(DeclaredReader, entry=PROFILE):
         return _Reading(source, options, progress).read()
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Surveys the trace view. Raises WindowUnsupported if there is none, and any error that ``read`` raises."""
+        """Returns time bounds, steps and device work of the trace view, without loading it.
+
+        Raises WindowUnsupported if there is no trace view, and any error that ``read`` raises.
+        """
         return surveyed(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
@@ -239,7 +242,6 @@ class _Reading:
         return replace(rows, tables={**more.tables, **rows.tables}, profile_info=about)
 
     def _read_documents(self) -> None:
-        """Reads the communication files. A database replaces missing ones."""
         for kind in DOCUMENTS:
             log = IssueLog()
             content = self._opened.content(kind, MOST_DOCUMENT)

@@ -48,7 +48,10 @@ def _column(title: str, table: CsvTable) -> ReportedColumn:
 
 
 def _numbers(cells: pa.Array) -> pa.Array:
-    """Returns numbers. Texts stay if one is not a number, or has too many digits for a float."""
+    """Converts texts to numbers.
+
+    Returns them unchanged if any is not a number or has too many digits for a float.
+    """
     for kind in (pa.int64(), pa.float64()):
         try:
             found = pc.cast(cells, kind)

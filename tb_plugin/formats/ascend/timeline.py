@@ -104,7 +104,6 @@ class Timeline:
         return np.where(plain, made, kind).astype(np.uint8)
 
     def _table(self, ids: Int32, convert: Callable[[str], Any]) -> npt.NDArray[np.uint8]:
-        """Converts the texts of a column. Each distinct text is converted once."""
         table = np.zeros(len(self._interner.texts) + 1, np.uint8)
         for each in np.unique(ids).tolist():
             table[each] = int(convert(self._interner.texts[each]))

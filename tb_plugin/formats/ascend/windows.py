@@ -143,7 +143,7 @@ def _connection(event: Event) -> int:
 
 
 def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
-    """Surveys the trace view of a profile. Raises WindowUnsupported if there is none."""
+    """Returns time bounds, steps and device work of the trace view. Raises WindowUnsupported if there is none."""
     source = Steady(source)
     names = by_kind(source.names())
     view = names.get(files.TRACE)

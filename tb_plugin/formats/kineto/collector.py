@@ -155,7 +155,7 @@ class Collector:
         return {kind: count for kind, count in counts.items() if count}
 
     def close_marks(self) -> None:
-        """Converts begin and end marks to rows. Call it once, after the last event."""
+        """Converts begin and end events to rows. Call it once, after the last event."""
         events: Sequence[ChromeEvent]
         events, starts, durations = self.marks.take(self._last_ns)
         if self.cut is not None:

@@ -101,7 +101,7 @@ class Decoding:
         return [(learned, counts[key]) for key, learned in self._learned.items() if counts[key] and key not in INTERNAL]
 
     def all_learned(self) -> list[tuple[Learned, int]]:
-        """Returns all learned arguments, for marks. Counts are unknown, so they are sys.maxsize."""
+        """Returns all learned arguments, for begin and end events. Counts are unknown, so they are sys.maxsize."""
         return [(learned, sys.maxsize) for key, learned in self._learned.items() if key not in INTERNAL]
 
     def _decode_counted(self, text: bytes | memoryview, digits: bool, strict: bool) -> Any:
@@ -185,5 +185,5 @@ def argument_values(args: Sequence[Any], learned: Learned) -> list[Any]:
     """Returns the value of a learned argument for each event; ``learned.absent`` = missing."""
     try:
         return list(map(attrgetter(learned.field), args))
-    except AttributeError:  # begin marks decoded before the name was learned lack the field
+    except AttributeError:  # begin events decoded before the name was learned lack the field
         return [getattr(each, learned.field, learned.absent) for each in args]

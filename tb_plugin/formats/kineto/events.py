@@ -142,7 +142,7 @@ def detached(args: Args | None) -> Args | None:
 
 
 def merged(begun: Args | None, ended: Args | None) -> Args | None:
-    """Returns the merged arguments of a begin and an end mark. The end mark takes precedence."""
+    """Returns the merged arguments of a begin and an end event. The end event takes precedence."""
     if begun is None or ended is None:
         return begun or ended
     # Fields are added while a file is read: the later class has the fields of both.

@@ -61,7 +61,10 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
         return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Surveys the file: time bounds, steps and device work. Raises any error that ``read`` raises."""
+        """Returns time bounds, steps and device work without loading the file.
+
+        Raises any error that ``read`` raises.
+        """
         surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
         with passed(source, options, surveying, Decoding(), progress):
             return surveying.finish()

@@ -21,7 +21,7 @@ _MARK = re.compile(
 
 
 def looks_like_trace(head: bytes) -> bool:
-    """Returns True for events with typical content of torch.profiler, or for Kineto's root keys."""
+    """Returns True if the events look like those of torch.profiler, or if there is a root key of Kineto."""
     if has_events(head) and _MARK.search(head):
         return True
     return beginning(head).startswith(b"{") and _ROOT_KEY.search(head) is not None

@@ -20,7 +20,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class KinetoSurvey(Surveying):
-    """A survey in progress; receives the events of the document."""
+    """A survey in progress, which receives the events of the document."""
 
     def _restart_at(self, text_bytes: int) -> None:
         super()._restart_at(text_bytes)

@@ -51,7 +51,7 @@ class Lanes:
 
     @property
     def on_device(self) -> Bool:
-        """Returns flags of the lanes that are device streams."""
+        """Returns a boolean mask of the lanes that are device streams."""
         return self.node | self.cupti
 
 
@@ -91,7 +91,7 @@ def lanes_of(events: Events, interner: Interner, names: Mapping[tuple[str, str],
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Process and thread in the model for each lane, as string ids, and the device."""
+    """Process, thread (string ids) and device under which each lane is displayed."""
 
     pid: Int32
     tid: Int32
@@ -101,7 +101,7 @@ class Places:
 
 
 def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32) -> Places:
-    """Returns process, thread and device of each lane in the model. The process of a stream is its device.
+    """Returns process, thread and device under which each lane is displayed. The process of a stream is its device.
 
     ``fed`` contains, for each CUPTI stream, the MegEngine lane whose operators launched most of its work; -1 =
     unknown.

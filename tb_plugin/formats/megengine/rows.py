@@ -122,8 +122,8 @@ def _link(
 ) -> Bool:
     """Sets the launch numbers of device slices at the ends of arrows of one category.
 
-    Returns flags of the host calls at the starts of these arrows. Starts outside an operator get the launch number
-    as well.
+    Returns a boolean mask of the host calls at the starts of these arrows. Starts outside an operator get the
+    launch number as well.
     """
     at, owner = ends_of(events, slices, lanes, _is(events, START, category))
     at, owner = at[owner != MISSING], owner[owner != MISSING]

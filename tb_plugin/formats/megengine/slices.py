@@ -1,6 +1,6 @@
-"""Slices from begin and end marks, in file order within a lane.
+"""Slices from begin and end events, in file order within a lane.
 
-Marks are matched in file order, not by time: device clocks are interpolated to the host's clock, so times may go
+Events are matched in file order, not by time: device clocks are interpolated to the host's clock, so times may go
 backwards.
 """
 
@@ -24,13 +24,13 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Slices:
-    """Matched begin and end marks, sorted by start."""
+    """Matched begin and end events, sorted by start."""
 
     lane: Int32
     begin: Int64  # event index of the start
     end: Int64
     parent: Int32  # index of the enclosing slice, -1 for none
-    unmatched: int  # number of unmatched marks
+    unmatched: int  # number of unmatched events
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -78,7 +78,7 @@ def text_ids(column: OpenColumn | None, count: int) -> Int32:
 
 
 def moved(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn]:
-    """Converts columns from event to row indices. If both marks of a slice have a value, the end mark's is used."""
+    """Converts columns from event to row indices. If both events of a slice have a value, the end event's is used."""
     columns = {}
     for key, column in args.items():
         row = row_of[column.row]

@@ -36,7 +36,7 @@ _AGAIN = "Record a new one: Profiler(..., formats=['memory_flow.svg'])."
 
 
 class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads the ``memory_flow.svg`` of MegEngine's profiler, compressed or not, in bounded memory."""
+    """Reads the ``memory_flow.svg`` of MegEngine's profiler piece by piece. It may be compressed."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, in bytes."""
@@ -160,7 +160,7 @@ MOST = 2**62  # larger numbers are invalid
 
 
 def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int64, Bool]:
-    """Returns numbers, and flags of the readable texts. Missing and empty texts are readable and give 0."""
+    """Returns numbers, and a boolean mask of the readable texts. Missing and empty texts are readable and give 0."""
     pattern = "^ *" + "".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit} *)?" for unit, _ in units) + "$"
     texts = pc.fill_null(texts, "")
     found = pc.extract_regex(texts, pattern)
@@ -176,7 +176,7 @@ def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[In
 
 
 def _addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
-    """Returns hexadecimal numbers below 2**62, and flags of the readable texts."""
+    """Returns hexadecimal numbers below 2**62, and a boolean mask of the readable texts."""
     known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
     low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)
     known &= low < MOST

@@ -134,7 +134,6 @@ class _Reading:
         self.at += 1  # the mark
 
     def read(self) -> Scan:
-        """Returns all valid events."""
         active = np.arange(len(self.start))
         for _ in range(MAX_KEYS):
             active = self._one_key(active)

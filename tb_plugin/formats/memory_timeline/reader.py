@@ -36,7 +36,7 @@ _EMPTY = "export_memory_timeline got a device without allocations. Pass the devi
 
 
 class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads the JSON and raw JSON of ``export_memory_timeline``. Memory use does not depend on the file size."""
+    """Reads the JSON and raw JSON of ``export_memory_timeline`` piece by piece."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, in bytes."""

@@ -1,6 +1,6 @@
 """PyTorch's packets as columns, for traces that are read as a whole.
 
-This is a fast path for host ranges in runs of begins and ends, whose annotations are names and values. Rarer
+This fast path covers host ranges in runs of begins and ends, if each annotation is a name and a value. Rarer
 packets (collectives, waits, device work, counters) become JSON, as in torch.py. For any other content, the reader
 starts again without this path.
 """
@@ -43,7 +43,7 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Reading(Protocol):
-    """A read of PyTorch events, to which the caller adds events."""
+    """A read in progress, to which the caller adds PyTorch events."""
 
     log: IssueLog
 
@@ -136,7 +136,6 @@ class TorchColumns:
         self._hand_over([text for text in self._text.events(batch) if text])
 
     def _events(self, text: bytes, data: npt.NDArray[np.uint8], begin: Int64, end: Int64, times: Int64) -> None:
-        """Adds consecutive track events."""
         found = fields(data, begin, end)
         kind, track, name, category = (
             _column(found, number, len(begin)) for number in (_TYPE, _TRACK, _NAME, _CATEGORY)
@@ -280,7 +279,6 @@ def _column(found: Fields, number: int, count: int) -> Int64:
 
 
 def _mapped(values: Int64, make: Callable[[int], int]) -> Int64:
-    """Converts values. Each distinct value is converted once."""
     distinct, which = np.unique(values, return_inverse=True)
     made: Int64 = np.array([make(value) for value in distinct.tolist()], np.int64)[which] if len(distinct) else values
     return made

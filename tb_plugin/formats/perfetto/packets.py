@@ -126,10 +126,10 @@ class Packets:
 
 
 def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
-    """Finds the complete packets. Returns their end, the bytes needed for the next packet (0 = unknown), and its
-    validity.
+    """Finds the complete packets.
 
-    Appends the end of each packet to ``ends``. Empty packets are removed from ``data``.
+    Returns their end, the number of bytes needed for the next packet (0 = unknown), and whether the next packet is
+    valid. Appends the end of each packet to ``ends``. Empty packets are removed from ``data``.
     """
     empty: list[tuple[int, int]] = []
     end, next_bytes, intact = _scanned(data, ends, empty)
@@ -189,7 +189,7 @@ def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
 
 
 def looks_like_packets(head: bytes) -> bool:
-    """Returns True if the bytes start with complete packets, the first of which decodes, or with a partial packet."""
+    """Returns True if the bytes start with a packet that can be decoded, or with a long incomplete packet."""
     data = bytearray(head)
     ends: list[int] = []
     end, _, intact = _complete_packets(data, ends)

@@ -77,7 +77,10 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         return replace(trace, report=_report(trace.report, translated), recorder=PYTORCH_PACKETS)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Surveys the file: time bounds, steps and device work. Raises any error that ``read`` raises."""
+        """Returns time bounds, steps and device work without loading the file.
+
+        Raises any error that ``read`` raises.
+        """
         from tb_plugin.formats.perfetto.translate import Translated
 
         translated = Translated(source, options.chunk_bytes, progress)

@@ -40,8 +40,6 @@ def base_time(packets: list[Any]) -> int | None:
 
 
 class _Description(NamedTuple):
-    """A track event without its annotations."""
-
     kind: int
     uuid: int
     head: str  # start of the event, as JSON
@@ -190,7 +188,7 @@ class TorchText:
         return _Description(event.type, event.track_uuid, head, event.launched, is_complete=True)
 
     def note_launched(self, raw: bytes, correlation: int) -> None:
-        """Stores the device work that a call launched, because some work has no correlation."""
+        """Stores the device work that a call launched, because some work has no correlation id."""
         try:
             event_ids = Launched.FromString(raw).event_ids
         except DecodeError:

@@ -22,7 +22,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Malformed(Exception):
-    """A message contains invalid or too many fields."""
+    """A message contains an invalid field, or too many fields."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -200,7 +200,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
 
 
 def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Returns flags of implausible times, by the same rule as in a trace. Other units have none."""
+    """Returns a boolean mask of implausible times, by the same rule as in a trace. Empty for units other than time."""
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
         return np.zeros(len(at), np.bool_)
@@ -281,7 +281,7 @@ def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
 
 
 def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Returns values times ``scale`` as integers, and flags of the valid ones."""
+    """Returns values times ``scale`` as integers, and a boolean mask of the valid ones."""
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)

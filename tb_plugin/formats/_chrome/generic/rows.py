@@ -51,7 +51,7 @@ class Collected:
         self.counters = Counters(self.interner, log)
         self.names = Names()
         self.event_count = 0
-        self.cut = cut  # drops events outside a window, except begin and end marks, whose partner may be inside
+        self.cut = cut  # drops events outside a window, except begin and end events, whose partner may be inside
         self.by_kind: Counter[str] = Counter()
         self._arrows = Arrows(self.interner, in_pairs)
         self._others = Others(self.interner)

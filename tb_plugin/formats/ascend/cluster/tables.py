@@ -79,7 +79,10 @@ def _bands_into(database: Database, rows: Rows) -> None:
 
 
 def _call(row: Mapping[str, Any], rows: Rows) -> dict[str, Any] | None:
-    """Returns the call of a row, or None. Rows with totals are skipped; rows without a call are also logged."""
+    """Returns the call of a row.
+
+    Returns None for a row with totals, and for a row without a call, which is logged.
+    """
     name, rank = row["hccl_op_name"], row["rank_id"]
     if name == TOTAL:
         return None

@@ -97,7 +97,7 @@ def collectives_of(
 
 
 def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
-    """Returns last three digits of a group number -> group, for digits that are unique."""
+    """Maps the last three digits of group numbers to groups. Ambiguous digits are omitted."""
     found: dict[str, list[str]] = defaultdict(list)
     for number in groups:
         found[number[-3:]].append(number)
@@ -105,7 +105,7 @@ def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
 
 
 def _stated_groups(columns: Mapping[str, Any], operations: pa.Table | None, rows: Int32, interner: Interner) -> Int32:
-    """Returns the group of the call with the same name and start as each row (string ids, -1 = no such call)."""
+    """Returns the group of each row's call, matched by name and start (string ids, -1 = no such call)."""
     found = np.full(len(rows), MISSING, np.int32)
     if operations is None or not operations.num_rows:
         return found
@@ -159,7 +159,10 @@ def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Call
 
 
 def _found(column: OpenColumn, rows: Int32) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Returns the indices of values in a column for ``rows``, and the indices of the rows that have one."""
+    """Finds the values of ``rows`` in a column.
+
+    Returns their indices in the column, and the indices in ``rows`` that have a value.
+    """
     order = np.argsort(column.row, kind="stable")
     place = np.minimum(np.searchsorted(column.row[order], rows), max(len(order) - 1, 0))
     known = np.flatnonzero(column.row[order][place] == rows) if len(order) else np.empty(0, np.intp)

@@ -61,7 +61,7 @@ class Columns:
         return found
 
     def has_value(self, name: str) -> Bool:
-        """Returns flags of the rows that have a value in this column."""
+        """Returns a boolean mask of the rows that have a value in this column."""
         found: Bool = np.asarray(pc.is_valid(self.array(name)))
         return found
 

@@ -69,7 +69,10 @@ class Content:
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
-    """Returns the parts that are missing from the files ``texts``, or None if the database is not a profile."""
+    """Returns the parts of the profile that the text files ``texts`` do not contain.
+
+    Returns None if the database is not a profile.
+    """
     if not any(database.has(table) for table in _TABLES):
         return None
     names = Names(database, interner)
@@ -89,9 +92,7 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
 
 
 def analysed(database: Database, texts: frozenset[str]) -> Content | None:
-    """Returns the tables of an ``analysis.db`` that are missing from the files ``texts``, or None if it has no
-    tables.
-    """
+    """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain. None without tables."""
     every = analysed_tables(database, frozenset())
     if not every:
         return None
@@ -99,7 +100,7 @@ def analysed(database: Database, texts: frozenset[str]) -> Content | None:
 
 
 def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
-    """Returns the database's totals of kernels, operators and memory, for comparison with the files ``texts``."""
+    """Returns the database's totals of kernels, operators and memory, to compare them with the text files ``texts``."""
     found: Figures = {}
     if files.KERNELS in texts:
         described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").integers("globalTaskId")
@@ -117,7 +118,7 @@ def _figures(database: Database, names: Names, interner: Interner, texts: frozen
 
 
 def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
-    """Returns rows, counters and kernels. With a trace view, its rows are used, and only the kernels are returned."""
+    """Returns rows, counters and kernels, or only the kernels if the profile has a trace view."""
     # A second table of texts, for names that only the rows use, is not worth it.
     rows = Rows(interner)
     operations = operations_in(database, rows, names)

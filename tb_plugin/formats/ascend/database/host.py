@@ -233,9 +233,10 @@ def _connections(
 
 
 def _is_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
-    """Returns flags of connections between a forward and a backward operator with the same sequence number.
+    """Returns a boolean mask of the connections between a forward and a backward operator.
 
-    PyTorch and CANN count separately, so a task may have the same number by chance.
+    Both operators have the same sequence number. PyTorch and CANN count separately, so a task may have that number
+    by chance.
     """
     _, place, count = np.unique(np.stack((value, sequence)), axis=1, return_inverse=True, return_counts=True)
     shared: npt.NDArray[np.bool_] = (sequence >= 0) & (count[place.reshape(-1)] > 1)

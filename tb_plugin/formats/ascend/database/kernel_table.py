@@ -101,7 +101,6 @@ def kernel_rows(
 
 
 def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn]:
-    """Returns the hardware counters of kernels by name. ``number`` contains the task numbers."""
     read = database.read("TASK_PMU_INFO", needs="globalTaskId name", number="value")
     value, what = read.number("value"), read.integers("name")
     place = first_with_key(number + 1, np.arange(len(number)), read.integers("globalTaskId") + 1)

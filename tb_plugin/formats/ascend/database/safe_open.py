@@ -210,9 +210,9 @@ def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable
 
 
 def _length(head: bytes, size: int, log: IssueLog) -> int:
-    """Returns the length of the copy in bytes, as in the header.
+    """Returns the file length according to the header, in bytes.
 
-    SQLite refuses shorter files, so missing pages are zeros.
+    The copy is padded with zeros to this length, because SQLite refuses shorter files.
     """
     page = int.from_bytes(head[16:18], "big")
     page = 65536 if page == 1 else max(page, 512)

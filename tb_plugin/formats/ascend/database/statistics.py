@@ -28,7 +28,7 @@ _HOST = "host"
 def worked_out(
     columns: Mapping[str, Any], kernels: Kernels | None, interner: Interner, texts: frozenset[str], log: IssueLog
 ) -> dict[str, TypedTable]:
-    """Returns kernel and call statistics by file name, except those in the files ``texts``."""
+    """Returns kernel and call statistics by file name, except those that the text files ``texts`` contain."""
     found = {}
     if kernels is not None and files.KERNEL_STATISTICS not in texts:
         found[files.KERNEL_STATISTICS] = _kernel_statistics(kernels, interner, log)

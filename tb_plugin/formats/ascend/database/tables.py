@@ -61,7 +61,7 @@ _MAX_COLUMNS = 64
 
 
 def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, TypedTable]:
-    """Returns the tables of an ``analysis.db`` that are missing from the files ``texts``."""
+    """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain."""
     found = {}
     for name, (table, file, titles) in _ANALYSED.items():
         if file in texts or not database.has(table):

@@ -36,7 +36,7 @@ class TypedTable(CsvTable):
         return column.cast(pa.string())
 
     def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """Returns the times of a column in nanoseconds (0 = missing), and flags of the cells with a value."""
+        """Returns the times of a column in nanoseconds (0 = missing), and a boolean mask of the cells with a value."""
         if title not in self._times:
             return super().nanoseconds(title)
         column = super().texts(title)
