@@ -91,7 +91,8 @@ class Surveying:
         """Returns False for instants that were written as ranges."""
         return True
 
-    def add_names(self, events: Sequence[Any]) -> None: ...
+    def add_names(self, events: Sequence[Any]) -> None:
+        """Adds names of processes and threads."""
 
     def add_rows(self, rows: Sequence[Any], start: Int64, dur: Int64) -> None:
         """Adds the ranges of one chunk. Each dialect implements this."""
