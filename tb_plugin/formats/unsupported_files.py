@@ -37,8 +37,9 @@ class Foreign:
 
 
 _ASCEND = (
-    "This belongs to an Ascend profile (torch_npu), which opens as a folder. Keep the files of ASCEND_PROFILER_OUTPUT "
-    "together, under that name. torch_npu.profiler.profiler.analyse(...) creates it from raw PROF folders."
+    "This file is part of an Ascend profile (torch_npu), which is opened as a folder. Keep the files "
+    "of ASCEND_PROFILER_OUTPUT together in a folder of that name. "
+    "torch_npu.profiler.profiler.analyse(...) creates it from raw PROF folders."
 )
 _ROCPROF_NAMES = (
     r"(?:kernel|hip_(?:runtime_|compiler_)?api|hsa_(?:core_|amd_ext_|image_ext_|finalize_ext_)?api|memory_copy|marker_api|rccl_api"
@@ -72,7 +73,7 @@ FOREIGN = (
         head=rb"(?i)\A<html>[\s\S]{0,400}?(?:Memory Timeline HTML</title>|<img src=['\"]data:image/png;base64,)",
     ),
     Foreign(
-        "This is a memray page about CPU memory. Open it in a browser.",
+        "This is a memray report about CPU memory. Open it in a browser.",
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?<title>[^<]{0,80}memray",
     ),
     Foreign(
@@ -81,7 +82,7 @@ FOREIGN = (
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?(?:tlparse|Stack trie|IR dumps)",
     ),
     Foreign(
-        "This is a web page, not a trace. The download may have ended at a login page or an error.",
+        "This is a web page, not a trace. The download may have returned a login page or an error.",
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b(?![\s\S]*\"base64\"\s*:)",
     ),
     Foreign(
@@ -93,12 +94,15 @@ FOREIGN = (
     Foreign(_ASCEND, path=r"\A(?P<folder>(?:.*/)?ASCEND_PROFILER_OUTPUT/)", is_part=True),
     Foreign(_ASCEND, path=r"(?:^|/)trace_view\.json(?:\.gz)?$", is_part=True),
     Foreign(
-        "This is raw data of an Ascend profiler. torch_npu.profiler.profiler.analyse(...) converts it to a folder that opens "
-        "here; the output of msprof --export=on does not.",
+        (
+            "This is raw data of an Ascend profiler. Convert it with "
+            "torch_npu.profiler.profiler.analyse(...). The output of msprof --export=on cannot be opened "
+            "here."
+        ),
         path=r"\A(?P<folder>(?:.*/)?PROF_\d+_\d+_[A-Za-z]+/)",
     ),
     Foreign(
-        "This is a report of Nsight Systems. Open it there, or record with torch.profiler.",
+        "This is a report of Nsight Systems. Open it in Nsight Systems, or record with torch.profiler.",
         path=r"(?i)\.(?:nsys-rep|qdrep|qdstrm)\Z",
     ),
     Foreign(
@@ -107,7 +111,10 @@ FOREIGN = (
         head=rb"\ASQLite format 3\0[\s\S]*?(?:CUPTI_ACTIVITY_KIND_|TARGET_INFO_SESSION|NVTX_EVENTS)",
     ),
     Foreign(
-        "This is a report of Nsight Compute about single kernels. Open it there, or record with torch.profiler.",
+        (
+            "This is a report of Nsight Compute about single kernels. Open it in Nsight Compute, or record "
+            "with torch.profiler."
+        ),
         path=r"(?i)\.(?:ncu-repz?|nsight-cuprof-report)\Z",
     ),
     Foreign(
@@ -121,7 +128,10 @@ FOREIGN = (
         head=rb'\A\{\s*"rocprofiler-sdk-tool"\s*:|\ASQLite format 3\0[\s\S]*?(?:rocpd_|rocpd_kernelapi)',
     ),
     Foreign(
-        "This is output of Intel's unitrace. Run unitrace with --chrome-kernel-logging to get a trace that opens here.",
+        (
+            "This is output of Intel's unitrace. Run unitrace with --chrome-kernel-logging to get a trace "
+            "that can be opened here."
+        ),
         path=r"\.metrics\.\d+\.csv\Z|(?:^|/)unitrace[^/]*\.(?:csv|txt)\Z",
     ),
     Foreign(
@@ -133,11 +143,11 @@ FOREIGN = (
         path=_INDUCTOR,
     ),
     Foreign(
-        "This is a torch.compile log (TORCH_TRACE). Run tlparse to turn it into pages.",
+        "This is a torch.compile log (TORCH_TRACE). Run tlparse to convert it to web pages.",
         path=r"(?:^|/)dedicated_log_torch_trace_[^/]*\.log(?:\.gz)?\Z",
     ),
     Foreign(
-        "This is a memray recording of CPU memory. Run memray flamegraph to turn it into a page.",
+        "This is a memray recording of CPU memory. Run memray flamegraph to convert it to a web page.",
         path=r"(?:^|/)memray-[^/]*\.bin\Z",
         head=rb"\Amemray\0",
     ),
@@ -169,13 +179,17 @@ FOREIGN = (
         head=rb"\APK\x03\x04",
     ),
     Foreign(
-        "This is a V8 profile (Node, Chrome's DevTools). Open it at speedscope.app and export it there, or record with "
-        "node --trace-event-categories v8,node. Both results open here.",
+        (
+            "This is a V8 profile (Node, Chrome's DevTools). Open it at speedscope.app and export it there, "
+            "or record with node --trace-event-categories v8,node. Both kinds of files can be opened here."
+        ),
         path=r"\.cpuprofile\Z",
     ),
     Foreign(
-        "This text is UTF-16, as PowerShell's > writes it. Save it as UTF-8: Get-Content a.json | Set-Content -Encoding "
-        "utf8 b.json.",
+        (
+            "This text file is UTF-16, which PowerShell's > writes. Save it as UTF-8: Get-Content a.json | "
+            "Set-Content -Encoding utf8 b.json."
+        ),
         head=rb"\A(?:\xff\xfe|\xfe\xff)",
     ),
     Foreign(
@@ -188,7 +202,7 @@ FOREIGN = (
 _UNCLAIMED_NAMES = (
     (
         r"\.(?:part|partial|te?mp|crdownload|download|filepart)\Z",
-        "This copy or download is incomplete. Wait for its end, or copy the file again.",
+        "This copy or download is incomplete. Wait until it is complete, or copy the file again.",
     ),
     (
         r"\.(?:zst|bz2|xz|lz4|lzma|br|Z)\Z",

@@ -32,7 +32,7 @@ MAX_EVENT_BYTES = 32 * 1024 * 1024
 _SEPARATORS = re.compile(rb"[\s,]*")
 _OVERLAP = 256
 _MAX_LIST_ENDS = 4  # maximum number of possible list ends to try; arguments may contain such brackets as well
-CHOOSE = "Choose a trace in Chrome's JSON format, as torch.profiler writes it."
+CHOOSE = "Choose a trace in Chrome's JSON format, such as one from torch.profiler."
 _OPEN, _CLOSE, _COMMA = b"[],"
 
 Sink = Callable[[Sequence[Any], bool], None]
@@ -92,7 +92,7 @@ class Document:
                 self._drop(first)
                 self._read_object()
         elif not root and is_packed_badly(self._log.issues()):
-            raise UnreadableTrace("The archive is damaged from its start.", do="Copy it again, or record it again.")
+            raise UnreadableTrace("The archive is damaged at the start.", do="Copy it again, or record it again.")
         elif not root:
             raise UnreadableTrace(
                 "The file is empty.", do="Record again: the program may have ended before the file was written."

@@ -113,7 +113,7 @@ class Tally:
 def report_of(reader_id: str, document: Passed, stream: Counted, log: IssueLog, tally: Tally) -> ReadReport:
     """Returns the report of a read. Logs unknown categories."""
     for category, count in tally.unknown.items():
-        text = f"events of the unknown category '{category}' were loaded without a meaning"
+        text = f"events of the unknown category '{category}' were loaded, but their type is unknown"
         log.add("unknown_category", "unknown", count=count, text=text)
     issues = log.issues()
     dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")

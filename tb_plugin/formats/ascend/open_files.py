@@ -28,8 +28,8 @@ Found = TypeVar("Found")
 LOST = (UserError, OSError)  # errors that affect only one file
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _UNSAVED = (
-    "the changes in this file are not shown: the database was copied while it was being written. "
-    "Close the program that uses it (or run PRAGMA wal_checkpoint) and copy it again."
+    "the changes in this file are not shown, because the database was copied while it was being "
+    "written. Close the program that uses it (or run PRAGMA wal_checkpoint), then copy it again."
 )
 # required columns
 _REQUIRED_COLUMNS = {
@@ -84,7 +84,7 @@ class OpenedFiles:
             self.lost(name, error)
         else:
             if content is None:
-                self.note(name, "no_tables", "the database has none of the tables of a profile. Export it again.")
+                self.note(name, "no_tables", "the database contains no profile tables. Export it again.")
         self.tell(kind, log)
         self.file_bytes += size
         self.text_bytes += size
@@ -135,7 +135,9 @@ class ProfileFiles(OpenedFiles):
         self._logs: list[tuple[str, IssueLog]] = []
         for other in source.names():
             if (kind := kind_of(other)) and (name := self.names[kind]) != other:
-                self.note(other, "second_file", f"the profile is read from {_last(name)}; this one is skipped")
+                self.note(
+                    other, "second_file", f"this file was skipped, because the profile is read from {_last(name)}"
+                )
         for name in (name for name in source.names() if name.endswith(files.LOG) and self.source.size(name)):
             self.note(name, "unsaved_changes", _UNSAVED)
 

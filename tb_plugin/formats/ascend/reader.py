@@ -52,8 +52,8 @@ from tb_plugin.profilers import TORCH_NPU
 
 _PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
 _ONLY_COMMUNICATION = (
-    "no file of the profile has rows, so the device shows only communication calls. Compute appears only in the "
-    "vendor tables"
+    "the profile contains no events, so the device shows only communication calls. Compute times are "
+    "only in the vendor tables"
 )
 _OPERATORS = "cpu_op"
 COMPARED = "text_and_database"  # metadata key: number of values that text files and databases both contain
@@ -126,7 +126,7 @@ class _Reading:
         if not is_drawn and (table := self._opened.table(files.OPERATORS)) is not None:
             stated.append(operators_of(files.OPERATORS, table))
         if not self._opened.is_any_read:
-            raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
+            raise UnreadableTrace("None of the profile's files could be read.", do=_PARSE_AGAIN)
         columns["collectives"] = job.collectives(columns, interner)
         rows, log = NameRows(columns["name"], columns["kind"]), IssueLog()
         classes = class_names(rows, interner, self._options.class_rules, log)
@@ -214,7 +214,9 @@ class _Reading:
         if self._options.window is not None:
             for name in (name for kind, name in self._opened.names.items() if kind in DATABASES):
                 self._opened.note(
-                    name, "database_left_out", "a window is read from the text files; the database was skipped"
+                    name,
+                    "database_left_out",
+                    "the database was skipped, because time windows are read from the text files",
                 )
             return Content()
         # The content of a file is known only after reading it.
@@ -236,7 +238,7 @@ class _Reading:
                 self._opened.note(
                     self._opened.names[kind],
                     "files_differ",
-                    f"the database differs from the text files, which are used: {text}",
+                    f"the text files and the database differ; the text files are used: {text}",
                 )
         about = {**rows.profile_info, COMPARED: f"{equal_count} numbers agree"} if equal_count else rows.profile_info
         return replace(rows, tables={**more.tables, **rows.tables}, profile_info=about)

@@ -17,11 +17,11 @@ from tb_plugin.model.trace.extra_columns import SINCE_1970, ReportedColumn, Repo
 _UNIT = re.compile(r"(?P<title>.*?)\s*\((?P<unit>us|ms|KB|MB|GB/s|MB/s|%|MHz|bytes)\)\Z")
 _KEY = re.compile(r"[^A-Za-z0-9]+")
 _TITLES = {
-    "step_trace_time.csv": "Times of steps",
+    "step_trace_time.csv": "Step times",
     "op_statistic.csv": "Kernels by type",
     "api_statistic.csv": "Calls by name",
-    "npu_module_mem.csv": "Memory of components",
-    "data_preprocess.csv": "Work of AI CPUs",
+    "npu_module_mem.csv": "Memory by component",
+    "data_preprocess.csv": "AI CPU work",
     "l2_cache.csv": "L2 cache",
     "task_time.csv": "Tasks",
     "static_op_mem.csv": "Static memory",

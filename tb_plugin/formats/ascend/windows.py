@@ -149,7 +149,7 @@ def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey
     view = names.get(files.TRACE)
     if view is None:
         raise WindowUnsupported(
-            "a profile without a trace view cannot be opened as a window.", next(iter(source.names()), "")
+            "a profile without a trace view cannot be opened as a time window.", next(iter(source.names()), "")
         )
     surveying = AscendSurvey(with_own(TORCH_NPU.steps, options.own_steps))
     with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):

@@ -45,9 +45,9 @@ class Records:
         """Adds the entries of a dump. The caller must keep them alive, because texts are cached by object id."""
         for entry in entries:
             if self._budget < 0:
-                self._drop("too_many", "references expand far beyond the file's content; the rest was skipped")
+                self._drop("too_many", "repeated references expand the content too much; the rest was skipped")
             elif not isinstance(entry, dict) or not isinstance(entry.get("profiling_name"), str):
-                self._drop("bad_record", "entries that are not records of calls were skipped")
+                self._drop("bad_record", "entries that do not describe a call were skipped")
             else:
                 self._row(entry)
 

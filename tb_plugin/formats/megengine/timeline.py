@@ -269,7 +269,7 @@ class Timeline:
         annotations = self.kinds.kind == EventKind.DEVICE_ANNOTATION
         more = launches(self.events, slices, self.lanes, self.interner, annotations)
         if unmatched:
-            log.note("unpaired_arrow", "arrows with one end missing were skipped")
+            log.note("unpaired_arrow", "arrows were skipped, because one end is missing")
         tail, head = (np.concatenate(each) for each in ((tail, more[0]), (head, more[1])))
         name = np.append(name, np.full(len(more[0]), self.interner.text("launch"), np.int32))
         begin, end = self.row[tail], self.row[head]

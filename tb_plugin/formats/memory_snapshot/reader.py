@@ -82,7 +82,11 @@ class _Reading:
         except Ended:
             self._stop("truncated_tail", "the file is truncated inside the snapshot", machine)
         except TooMany:
-            self._stop("too_many", "references expand far beyond the file's content; the rest was skipped", machine)
+            self._stop(
+                "too_many",
+                "repeated references expand the content too much; the rest was skipped",
+                machine,
+            )
         except TooLarge as error:
             self._stop("too_many", f"{error}; the rest was skipped", machine)
         except Damaged as error:
@@ -105,7 +109,9 @@ class _Reading:
         except TooMany:
             self.is_complete = False
             self.log.add(
-                "too_many", "dropped", text="references expand far beyond the file's content; the rest was skipped"
+                "too_many",
+                "dropped",
+                text="repeated references expand the content too much; the rest was skipped",
             )
         found = root if isinstance(root, dict) else {}
         is_snapshot = any(key in found for key in ("segments", "device_traces", "host_segments"))

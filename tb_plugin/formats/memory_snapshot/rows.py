@@ -175,7 +175,7 @@ class Rows(Store):
             state = block.get("state")
             code = STATES.get(state) if isinstance(state, str) else None
             if code is None:
-                self.log.add("unknown_state", "unknown", text="blocks in an unknown state count as free")
+                self.log.add("unknown_state", "unknown", text="blocks in an unknown state are treated as free")
                 code = State.INACTIVE
             requested = (
                 requested_bytes

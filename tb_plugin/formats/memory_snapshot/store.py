@@ -75,5 +75,5 @@ class Store:
 
     def unknown_actions(self, text: int, count: int) -> None:
         """Logs events of an unknown action."""
-        what = f"events of the unknown action '{self.texts.all[text][:60]}' have no effect"
+        what = f"events with the unknown action '{self.texts.all[text][:60]}' have no effect"
         self.log.add("unknown_action", "unknown", count=count, text=what)

@@ -70,7 +70,7 @@ def _read_raw(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         time, action, size, category = found.T
         bad = (action < 1) | (action > 4) | (category < 0) | (category >= len(CATEGORIES)) | (abs(size) > MOST_BYTES)
         if bad.any():
-            text = "rows with an unknown action or category, or over a petabyte, were skipped"
+            text = "rows with an unknown action or category, or with more than one petabyte, were skipped"
             log.add("unknown_row", "dropped", None, str(found[bad][0].tolist()), int(bad.sum()), text)
         odd = ~bad & (((action == Action.CREATE) & (size < 0)) | ((action == Action.DESTROY) & (size > 0)))
         if odd.any():
@@ -88,7 +88,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
     pieces = list(lists.numbers())
     times = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
     if not lists.skip(b",") or not lists.skip(b"["):
-        raise UnreadableTrace("The file ends before the sizes, which follow the times.", do="Export it again.")
+        raise UnreadableTrace("The file is truncated: the sizes are missing.", do="Export it again.")
     if not len(times):
         raise UnreadableTrace("The file contains no times.", do=_EMPTY)
     if (np.diff(times) < 0).any():
@@ -108,7 +108,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         odd += int((found[known][:, 0] != 0).sum())
         large = (abs(level) > MOST_BYTES).any(1)
         if large.any():
-            text = "times with more than a petabyte were skipped"
+            text = "times with sizes above one petabyte were skipped"
             log.add("unknown_row", "dropped", None, count=int(large.sum()), text=text)
             level, place = level[~large], place[~large]
         change = level - np.concatenate((last, level[:-1]))
@@ -119,7 +119,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         rows.extend_to(times[place])
         rows.add(times[place][at], category, np.full(len(at), Action.LEVEL), change[at, category])
     if odd:
-        log.note("sentinel", f"the first size of {odd} times was ignored; PyTorch writes 0 there")
+        log.note("sentinel", f"the first size was ignored at {odd} times; PyTorch always writes 0 there")
     if beyond:
         log.add("unknown_row", "dropped", count=beyond, text="sizes without a time were skipped")
     missing = len(times) - moments

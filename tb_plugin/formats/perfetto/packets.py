@@ -97,7 +97,7 @@ class Packets:
             return []
         self._inflated += len(text)
         if self._inflated > BOMB_BYTES and self._inflated > BOMB_RATIO * self._stream.text_bytes:
-            raise UnreadableTrace("The packets unpack to an impossible size.", do="Record a new trace.")
+            raise UnreadableTrace("The uncompressed size of the packets is impossibly large.", do="Record a new trace.")
         data = bytearray(text)
         end, _, intact = _complete_packets(data, [])
         if not intact or end < len(data) or not unpacking.eof:

@@ -86,7 +86,7 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         translated = Translated(source, options.chunk_bytes, progress)
         able = windowed(self._of_torch if translated.is_of_torch else self._of_tools)
         if able is None:
-            what = "It needs more memory than allowed, and only PyTorch traces open as a window."
+            what = "The file needs more memory than allowed. Only PyTorch traces can be opened as a time window."
             raise UnreadableTrace(what, source.names()[0], "Allow more memory, or record less.")
         return able.survey(translated, options, translated.report_progress)
 

@@ -134,7 +134,7 @@ class Translated:
                     written += len(events)
                     if written > BOMB_BYTES and written > BOMB_RATIO * stream.file_bytes:
                         raise UnreadableTrace(
-                            f"The events expand to more than {BOMB_RATIO} times the size of the file; no trace does.",
+                            f"The events take over {BOMB_RATIO} times the file size, which is impossible for a trace.",
                             do="Record a new trace.",
                         )
             last = separator + ",\n".join(text.finish())

@@ -32,7 +32,7 @@ FORMATS = (
     FormatEntry(
         __name__,
         READER_ID,
-        "File of stacks",
+        "Stack file",
         order=110,
         raw="tb_plugin.model.stack_profile:StackProfile",
         endings=ENDINGS,

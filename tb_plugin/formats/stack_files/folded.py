@@ -66,7 +66,7 @@ def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog
             return lines.finished()
 
 
-_TOO_LONG = "lines of over a megabyte were skipped"
+_TOO_LONG = "lines longer than one megabyte were skipped"
 
 
 def _after_line(stream: TextStream, size: int) -> bytes:

@@ -50,7 +50,7 @@ def read_nodes(data: bytes, log: IssueLog) -> Nodes:
     names: dict[str, int] = {}
     stacks, bad = node_stacks(found, lambda text: names.setdefault(text[:MAX_TEXT], len(names)))
     if bad:
-        text = "entries that are not a node with its stack were skipped"
+        text = "entries that are not a node and its stack were skipped"
         log.add("bad_node", "dropped", count=bad, text=text)
     scopes = stacks.scopes
     own = np.bincount(stacks.scope, minlength=len(scopes)).astype(np.int64)

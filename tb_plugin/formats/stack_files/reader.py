@@ -36,7 +36,7 @@ _WITHOUT_BLANKS = (
 They remove object addresses, and undo the underscores of export_stacks.
 """
 _MEMORY = r"^stream_\d+$"  # outermost frame in collapsed snapshots of torch.cuda._memory_viz; their values are bytes
-_NO_STACKS = "No line is a stack and a number. Remove the file from the log directory."
+_NO_STACKS = "No line contains a stack and a number. Remove the file from the log directory."
 _BLOCK_BYTES = 1024 * 1024
 
 
@@ -77,9 +77,7 @@ def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     found = read_nodes(_all(head, stream), log)
     if not len(found.places.label):
         raise UnreadableTrace("The file contains no stacks.", do="Dump them again.")
-    profile = _profile(
-        found.names, found.places, ("",), found.node_count, "nodes", "Nodes of graphs", stream, log, True
-    )
+    profile = _profile(found.names, found.places, ("",), found.node_count, "nodes", "Graph nodes", stream, log, True)
     return replace(profile, node=found.stacks.node, node_place=found.stacks.scope)
 
 

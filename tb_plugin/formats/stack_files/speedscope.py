@@ -43,7 +43,7 @@ _UNITS: dict[str, tuple[Counted, float, str]] = {
 }
 _MAX_NUMBER = 2.0**61
 MOST_IN_ALL = 2.0**62  # larger sums might overflow
-_DEEP = f"frames deeper than {MAX_DEPTH:,} count towards their parent"
+_DEEP = f"frames deeper than {MAX_DEPTH:,} are attributed to their parent"
 _IMPOSSIBLE = "times more than a year from the others, and samples longer than a year, were skipped"
 _JSON = json.JSONDecoder()
 
@@ -100,7 +100,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
             continue
         counted, scale, what = _UNITS.get(profile.unit, ("value", 1, ""))
         if counted not in units and units:
-            text = f"profiles with another unit than the first ({next(iter(units))}) were skipped"
+            text = f"profiles with a different unit than the first one ({next(iter(units))}) were skipped"
             log.add("several_units", "dropped", text=text)
             continue
         units[counted] = what
@@ -258,7 +258,7 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     closed = np.flatnonzero(~opens)
     crossing = frame[closed] != frame[_latest(rows, level, level[closed], closed)]
     if crossing.any():
-        text = "frames closed in the wrong order end with the innermost open frame"
+        text = "frames closed in the wrong order were ended together with the innermost open frame"
         log.add("crossing_frames", "repaired", count=int(crossing.sum()), text=text)
     top = _latest(rows, level, depth, place)
     own = np.zeros(len(at) + 1, np.int64)  # the last element receives the time without open frames

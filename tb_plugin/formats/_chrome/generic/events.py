@@ -75,6 +75,6 @@ FAMILIES: dict[str, str] = {
 }
 # names of events that are not displayed
 SKIPPED_PHASES: dict[str, str] = {
-    **dict.fromkeys("vV", "memory dumps"), "c": "synchronisations of clocks",
-    **dict.fromkeys("()", "contexts"), "=": "links of ids",
+    **dict.fromkeys("vV", "memory dumps"), "c": "clock synchronisations",
+    **dict.fromkeys("()", "contexts"), "=": "linked ids",
 }  # fmt: skip

@@ -25,12 +25,12 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 MOST_TRACKS = 500  # maximum number of separate tracks; the rarest operations share one track per process
-_OTHER_OPERATIONS = "Further operations"
+_OTHER_OPERATIONS = "Other operations"
 # tracks of events without a thread
 _SCOPES = {
-    Scope.PROCESS: "Instants of the process",
-    Scope.TRACE: "Instants of the trace",
-    Scope.TOTALS: "Totals of the tool",
+    Scope.PROCESS: "Process instants",
+    Scope.TRACE: "Global instants",
+    Scope.TOTALS: "Tool totals",
 }
 
 
@@ -167,7 +167,7 @@ class Collection:
         begun = clock_row[role[clock_row] <= Role.BEGIN]
         return [
             OpenColumn("thread time", row, value, title="Thread time", unit="ns"),
-            OpenColumn("thread clock", begun, dense[begun], title="Start by the thread's clock", unit="ns"),
+            OpenColumn("thread clock", begun, dense[begun], title="Start (thread clock)", unit="ns"),
         ]
 
     def _call_stacks(self, frames: Any, place: Int32, late: Bool) -> OperatorArgs:
@@ -187,7 +187,7 @@ class Collection:
         kept = np.flatnonzero(ids != MISSING)
         if not len(kept):
             return None
-        return OpenColumn("end stack", event[kept], ids[kept], is_text=True, title="Call stack at its end")
+        return OpenColumn("end stack", event[kept], ids[kept], is_text=True, title="Call stack at end")
 
 
 def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:

@@ -40,7 +40,7 @@ from tb_plugin.model.trace.report import ReadReport
 
 PER_BYTE = 14  # peak memory per byte of text or of a database (measured at 25 MB: 6 for calls, 11 for links)
 PACKED = 12  # bytes of text per stored byte of an archive
-_AGAIN = "Run the analysis again: msprof-analyze cluster -d <folder of the profiles> -m all."
+_AGAIN = "Run the analysis again: msprof-analyze cluster -d <profile folder> -m all."
 _INCOMPLETE_CODES = frozenset({"file_lost", "truncated_tail", "database_cut", "database_damaged"})
 
 
@@ -78,7 +78,7 @@ class _Reading:
         stored, about = self._database()
         tables = {**stored, **tables}
         if not self._opened.is_any_read:
-            raise UnreadableTrace("No file of the analysis could be read.", do=_AGAIN)
+            raise UnreadableTrace("None of the analysis files could be read.", do=_AGAIN)
         rows = sum(table.num_rows for table in tables.values())
         dropped = sum(issue.count for issue in self._opened.issues if issue.outcome == "dropped")
         self._progress(ReadState(1.0, rows, {"other": rows}))
@@ -188,5 +188,5 @@ def _repaired(content: bytes, log: IssueLog) -> bytes:
     if words:
         log.add("bare_word", "repaired", count=words)
     if closers:
-        log.note("truncated_tail", "the file is truncated; the part before that is shown")
+        log.note("truncated_tail", "the file is truncated; only its complete part is shown")
     return b"".join(parts[:whole]) + closers

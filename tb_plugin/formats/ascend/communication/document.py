@@ -39,7 +39,7 @@ def document_in(content: bytes, log: IssueLog) -> dict[str, Any] | None:
         log.add("damaged", "note", text=text)
         return None
     if not isinstance(found, dict):
-        log.add("odd_type", "note", text="the file contains no object and is not shown")
+        log.add("odd_type", "note", text="the file contains no JSON object and is not shown")
         return None
     return found
 

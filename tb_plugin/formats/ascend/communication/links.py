@@ -59,7 +59,7 @@ class Links:
             inside.append(is_unknown)
             unknown += is_unknown
         if unknown:
-            text = "links of groups with unknown ranks show the index within the group"
+            text = "links in groups with unknown ranks show the index within the group instead of the rank"
             log.add("links_in_group", "note", count=unknown, text=text)
         split = [_PLACE.match(key[2]) for key in self.keys]
         rate = numbers(self.texts[BANDWIDTH], log)
@@ -109,7 +109,7 @@ def links_of(keys: Sequence[Key], pairs: Sequence[str], values: Mapping[str, Seq
     matches = [_PAIR.match(pair) for pair in pairs]
     good = [place for place, match in enumerate(matches) if match]
     if len(good) < len(pairs):
-        log.add("bad_link", "note", count=len(pairs) - len(good), text="links without two ranks were skipped")
+        log.add("bad_link", "note", count=len(pairs) - len(good), text="links that do not name two ranks were skipped")
     return Links(
         [keys[place] for place in good],
         [(int(match[1]), int(match[2])) for match in matches if match],

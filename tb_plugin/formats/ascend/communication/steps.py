@@ -25,7 +25,7 @@ _DEVICE, _STEP = "Device_id", "Step"
 def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | None:
     """Returns the step times of a table, or None if it has none. Logs unknown columns."""
     if not any(table.has(title) for title in STEP_TITLES.values()):
-        log.add("missing_columns", "note", text="the file has no column with a time, so it is not shown")
+        log.add("missing_columns", "note", text="the file has no time column, so it is not shown")
         return None
     unknown = [title for title in table.titles if title not in (_DEVICE, _STEP, *STEP_TITLES.values())]
     if unknown:

@@ -22,7 +22,7 @@ def texts_of(values: Sequence[Any], log: IssueLog) -> pa.Array:
     """Returns JSON values as texts; null = missing. Logs values of other types and treats them as missing."""
     odd = sum(1 for value in values if value is not None and not isinstance(value, str))
     if odd:
-        log.add("odd_value", "note", count=odd, text="values of an unexpected type count as missing")
+        log.add("odd_value", "note", count=odd, text="values of an unexpected type are treated as missing")
         values = [value if isinstance(value, str) else None for value in values]
     return cleaned(pa.array(values, pa.string()))
 

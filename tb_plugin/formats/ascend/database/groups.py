@@ -98,7 +98,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
     known = np.flatnonzero(task != MISSING)
     if missing_tasks := read.rows - len(known):
         database.log.add(
-            "lost_task", "dropped", count=missing_tasks, text="tasks of operations without a time were skipped"
+            "lost_task", "dropped", count=missing_tasks, text="communication tasks without a time were skipped"
         )
     read, task = read.take(known), task[known]
     start, dur = tasks.start_ns[task], tasks.dur_ns[task]

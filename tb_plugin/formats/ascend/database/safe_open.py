@@ -36,7 +36,7 @@ _BLOCK_BYTES = 1 << 20
 _BATCH, _FETCH_ROWS = 20_000, 200  # rows per batch of columns, and rows per fetch
 _READ_SHARE = 0.5  # progress after the copy; it stays at this value, because the rest cannot be measured
 _CHECK_STEPS = 50_000  # SQLite instructions between two time checks
-_AGAIN = "Export it again (torch_npu.profiler.profiler.analyse), or export with export_type=Text as well."
+_AGAIN = "Export it again with torch_npu.profiler.profiler.analyse, or also export text files (export_type=Text)."
 _PRAGMAS = frozenset({"table_info"})
 _SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
@@ -136,7 +136,7 @@ class Database:
                 batch += part
                 rows_left -= len(part)
                 if rows_left < 0:
-                    self._damaged(table, "it has more rows than fit into the file")
+                    self._damaged(table, "it contains more rows than the file can hold")
                     return
                 if len(batch) >= _BATCH:
                     yield batch
@@ -149,7 +149,7 @@ class Database:
             yield batch
 
     def _damaged(self, table: str, why: str) -> None:
-        text = f"table {table} was read only in part, so rows are missing: {why}. {_AGAIN}"
+        text = f"table {table} was only partly read, so rows are missing: {why}. {_AGAIN}"
         self.log.add("database_damaged", "note", text=text)
 
     def _is_late(self) -> int:
@@ -198,7 +198,7 @@ def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable
                 size += len(block)
                 tell(_READ_SHARE * min(1.0, size / whole))
         if size < _HEAD_BYTES:
-            raise UnreadableTrace("The database is empty, or truncated in its header.", where=name, do=_AGAIN)
+            raise UnreadableTrace("The database is empty, or its header is truncated.", where=name, do=_AGAIN)
         with path.open("r+b") as copy:
             head = copy.read(_HEAD_BYTES)
             copy.seek(_LOG_PLACE)
@@ -219,7 +219,7 @@ def _length(head: bytes, size: int, log: IssueLog) -> int:
     pages, stated = size // page, int.from_bytes(head[28:32], "big")
     if stated <= pages:
         return size
-    text = f"the database is truncated after {pages} of {stated} pages; these are shown. {_AGAIN}"
+    text = f"the database is truncated after {pages} of {stated} pages; only these are shown. {_AGAIN}"
     log.add("database_cut", "note", text=text)
     return page * min(stated, MOST_LOST * max(pages, 1))
 
