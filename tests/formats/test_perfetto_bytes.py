@@ -201,7 +201,7 @@ def test_a_file_of_empty_packets_holds_none() -> None:
 def test_a_bundle_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packets, "BOMB_BYTES", 1_000_000)
     bomb = packet(message(50, zlib.compress(b"\x0a\x00" * 400_000)))
-    with pytest.raises(UnreadableTrace, match="impossible size"):
+    with pytest.raises(UnreadableTrace, match="impossibly large"):
         read(MAIN, *[bomb] * 3)
 
 
