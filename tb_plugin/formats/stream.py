@@ -91,7 +91,7 @@ class TextStream:
         self.text_bytes += len(text)
         if self.text_bytes > BOMB_BYTES and self.text_bytes > BOMB_RATIO * self.file_bytes:
             raise UnreadableTrace(
-                f"The uncompressed file is more than {BOMB_RATIO} times larger, which is impossible for a trace.",
+                f"The file unpacks to more than {BOMB_RATIO} times its size, which is impossible for a trace.",
                 do=f"Reading stopped after {self.text_bytes / 1e9:.1f} GB of text. Record a new trace.",
             )
         if not text:
