@@ -16,7 +16,7 @@ TEXTS = {
     "bad_utf8": "bytes that are not UTF-8 were replaced",
     "control_character": "raw control characters inside a string were escaped",
     "bad_escape": "unescaped backslashes (Windows paths) were doubled",
-    "lone_surrogate": "half a surrogate pair was replaced",
+    "lone_surrogate": "an incomplete Unicode surrogate pair was replaced",
     "bare_word": "bare N/A, NaN or Infinity was read as a missing value",
     "raw_quote": "unescaped quotes inside a string were escaped",
     "missing_quote": "a missing opening quote of a key was added",

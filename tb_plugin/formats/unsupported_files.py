@@ -208,7 +208,7 @@ _UNCLAIMED_NAMES = (
         r"\.(?:zst|bz2|xz|lz4|lzma|br|Z)\Z",
         "This compression is not supported: unpack the file, or compress it with gzip.",
     ),
-    (r"\.svgz?(?:\.gz)?\Z", "This is an image without numbers. Load the recording that it was drawn from."),
+    (r"\.svgz?(?:\.gz)?\Z", "This is an image without numbers. Load the original recording instead."),
     (
         r"\.(?:[ct]sv|parquet|xlsx?)(?:\.gz)?\Z",
         "This is a table, not a recording. torch.profiler's export_chrome_trace(path) writes a recording.",

@@ -50,7 +50,7 @@ from tb_plugin.model.trace.table import CounterEvents, RawTrace
 from tb_plugin.model.trace.window import Survey
 from tb_plugin.profilers import TORCH_NPU
 
-_PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
+_PARSE_AGAIN = "Parse the profile again: torch_npu.profiler.profiler.analyse()."
 _ONLY_COMMUNICATION = (
     "the profile contains no events, so the device shows only communication calls. Compute times are "
     "only in the vendor tables"

@@ -44,7 +44,7 @@ class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
             pieces = list(iter(lambda: stream.read(_BLOCK_BYTES), b""))
             head, is_complete = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
             if not nodes.loaded and (nodes.dropped or not is_complete or not head["nodes"]):
-                raise UnreadableTrace("The file contains no nodes of an execution trace.", do=_ADVICE)
+                raise UnreadableTrace("The file contains no execution trace nodes.", do=_ADVICE)
         issues = log.issues()
         truncated = 0 if is_complete else 1
         process = head.get("pid")

@@ -32,7 +32,7 @@ FLUSH = 20_000  # maximum number of tensors whose attributes are still texts
 
 Int64 = npt.NDArray[np.int64]
 _TAGS = ("name", "address", "size", "layout", "produced", "erased", "duration", "group")
-_AGAIN = "Record a new one: Profiler(..., formats=['memory_flow.svg'])."
+_AGAIN = "Record again: Profiler(..., formats=['memory_flow.svg'])."
 
 
 class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):

@@ -86,7 +86,7 @@ class Texts:
         if number is None:
             shortened = value
             if len(shortened) > MAX_TEXT:
-                self._log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT:,} characters were shortened")
+                self._log.add("long_text", "repaired", text=f"texts longer than {MAX_TEXT:,} characters were shortened")
                 shortened = shortened[:MAX_TEXT]
             if not shortened.isascii():
                 shortened = shortened.encode("utf-8", "replace").decode("utf-8")

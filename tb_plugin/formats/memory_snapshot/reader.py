@@ -30,7 +30,7 @@ from tb_plugin.profilers import PYTORCH
 PER_BYTE = 1.2  # peak memory per byte of the pickle (0.3 to 0.9 were measured)
 PACKED = 12  # bytes of a pickle per stored byte of an archive
 _CUDA = 1  # c10 DeviceType of the allocator that writes snapshots, also under ROCm
-_RECORD = "Record a new one: torch.cuda.memory._dump_snapshot(path)."
+_RECORD = "Record a new snapshot: torch.cuda.memory._dump_snapshot(path)."
 
 
 class MemorySnapshotReader(DeclaredReader, entry=FORMATS[0]):

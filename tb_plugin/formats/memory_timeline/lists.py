@@ -100,7 +100,7 @@ class Lists:
             self._text = left[1:]
             return b"", True
         if len(left) > 2 * _MAX_ROW_BYTES and not cut:
-            self._damaged("text that is not a list of numbers; the rest was skipped")
+            self._damaged("the text is not a list of numbers; the rest was skipped")
             return b"", True
         # The closing bracket of the list may be in the next piece.
         if cut and left.startswith(b"]"):

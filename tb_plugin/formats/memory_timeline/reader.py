@@ -32,7 +32,7 @@ HEAD_BYTES = 64 * 1024
 MOST_BYTES = 2**50  # 1 PiB, an impossible size
 _MAX_TOTAL_BYTES = 2.0**62
 _UNKNOWN = CATEGORIES.index("unknown")
-_EMPTY = "export_memory_timeline got a device without allocations. Pass the device that the training uses."
+_EMPTY = "export_memory_timeline was called for a device without allocations. Pass the device used for training."
 
 
 class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):

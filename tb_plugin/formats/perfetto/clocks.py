@@ -94,7 +94,7 @@ class Clocks:
                         following.append(other)
             edge = following
         if self.main not in before:
-            self._log.note("unknown_clock", f"clock {clock[1]} cannot be converted to the clock of the trace")
+            self._log.note("unknown_clock", f"clock {clock[1]} cannot be converted to the trace clock")
             return []
         steps = []
         other = self.main

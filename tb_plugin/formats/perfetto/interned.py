@@ -37,7 +37,7 @@ def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
 def plain(raw: bytes, log: IssueLog) -> str:
     """Decodes a text of the trace. Logs invalid UTF-8 and shortened texts."""
     if len(raw) > MAX_TEXT_BYTES:
-        log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT_BYTES:,} bytes were shortened")
+        log.add("long_text", "repaired", text=f"texts longer than {MAX_TEXT_BYTES:,} bytes were shortened")
         return raw[:MAX_TEXT_BYTES].decode(errors="replace")
     try:
         return raw.decode()

@@ -233,7 +233,7 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     if far.any():
         log.add("impossible_time", "dropped", count=int(far.sum()), text=_IMPOSSIBLE)
     if lost := int((~good & ~far).sum() + (~real).sum()):
-        log.add("bad_event", "dropped", count=lost, text="events that open or close no frame were skipped")
+        log.add("bad_event", "dropped", count=lost, text="events that neither open nor close a frame were skipped")
     end = at[-1:]
     depth = np.cumsum(np.where(opens, 1, -1))
     level = np.where(opens, depth, depth + 1)
