@@ -1,8 +1,8 @@
 """Protobuf classes for part of Perfetto's public schema.
 
-The classes are built at run time, so no code is generated. Fields that are not declared are skipped by the runtime,
-without decoding. Texts are bytes, because they may be invalid UTF-8. Annotations stay undecoded: most of them
-repeat and are decoded once (interned.py).
+The classes are built at run time, so no code is generated. The runtime skips undeclared fields without decoding
+them. Texts are bytes, because they may be invalid UTF-8. Annotations are kept as bytes as well: most of them
+repeat, and interned.py decodes each distinct one once.
 """
 
 from __future__ import annotations

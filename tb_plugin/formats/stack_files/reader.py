@@ -33,7 +33,7 @@ _WITHOUT_BLANKS = (
 )
 """Substitutions that restore names as in traces.
 
-They remove object addresses, and undo the underscores of export_stacks.
+They remove object addresses, and restore the spaces that export_stacks replaced by underscores.
 """
 _MEMORY = r"^stream_\d+$"  # outermost frame in collapsed snapshots of torch.cuda._memory_viz; their values are bytes
 _NO_STACKS = "No line contains a stack and a number. Remove the file from the log directory."

@@ -58,7 +58,7 @@ class Job:
         return found if len(found) else None
 
     def steps(self) -> ReportedSteps | None:
-        """Returns the steps that label the calls, for a profile that has no other steps."""
+        """Returns steps built from the step labels of calls, for a profile that has no other steps."""
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None

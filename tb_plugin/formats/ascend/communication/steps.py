@@ -1,4 +1,4 @@
-"""Step times from the vendor's tool, and steps that label rows."""
+"""Step times from the vendor's tool, and steps from the labels of rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | N
 
 
 def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> ReportedSteps | None:
-    """Returns the steps that label the rows, or None without labels.
+    """Returns steps built from the step labels of rows, or None without labels.
 
     A step lasts from its first row to its last, but not beyond the start of the next step.
     """
@@ -64,7 +64,7 @@ def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> Rep
 
 
 def kernel_steps(kernels: Kernels, texts: Sequence[str]) -> ReportedSteps | None:
-    """Returns the steps that label the kernels, or None without labels."""
+    """Returns steps built from the step labels of kernels, or None without labels."""
     column = next((fact for fact in kernels.facts if fact.key == STEP_OF_KERNEL), None)
     if column is None:
         return None
