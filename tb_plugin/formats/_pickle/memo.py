@@ -66,7 +66,7 @@ class Memo:
             self.fresh.append(key)
 
     def replace(self, key: int, what: int, code: int) -> None:
-        """Replaces an object that the sink has taken by a type and a code."""
+        """Replaces an object by a type and a code, after the sink has taken it."""
         self.objects.pop(key, None)
         if key >= self.limit:
             self.objects[key] = Taken(what, code)

@@ -18,7 +18,7 @@ _NAME = re.compile(
 _DUMP_PREFIX = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
 """File name prefixes that suggest a dump.
 
-Other files are not listed as skipped if they are not dumps, because many file names end in a number.
+A file without such a prefix is not listed as skipped, because many file names end in a number.
 """
 _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
 _PICKLE_KEYS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")

@@ -58,7 +58,7 @@ class Waiting:
     def ended(self, ends: list[int], tracks: list[int]) -> tuple[list[str], list[int]]:
         """Matches ends to the oldest begins, in order. Returns the texts and durations of the matched begins.
 
-        Stops at an end that is on a different track than its begin or earlier, and when no begin is left.
+        Stops at an end that precedes its begin or is on another track, and when no begin is left.
         """
         texts: list[str] = []
         durations: list[int] = []

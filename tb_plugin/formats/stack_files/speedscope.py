@@ -200,7 +200,10 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
 
 
 def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Returns a boolean mask of implausible times, by the same rule as in a trace. Empty for units other than time."""
+    """Returns a boolean mask of implausible times, by the same rule as in a trace.
+
+    All False for units other than time.
+    """
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
         return np.zeros(len(at), np.bool_)
