@@ -100,10 +100,10 @@ def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     assert reasons(tmp_path) == {
-        "trace_view.json.gz": "This belongs to an Ascend profile (torch_npu), which opens as a folder. Keep the "
-        "files of ASCEND_PROFILER_OUTPUT together, under that name. torch_npu.profiler.profiler.analyse(...) creates it "
-        "from raw PROF folders.",
-        "page.json": "This is a web page, not a trace. The download may have ended at a login page or an error.",
+        "trace_view.json.gz": "This file is part of an Ascend profile (torch_npu), which is opened as a folder. Keep the "
+        "files of ASCEND_PROFILER_OUTPUT together in a folder of that name. torch_npu.profiler.profiler.analyse(...) "
+        "creates it from raw PROF folders.",
+        "page.json": "This is a web page, not a trace. The download may have returned a login page or an error.",
         "empty.json": "The file is empty: copy it again, or stop the profiler before the program ends.",
         "nothing.json.gz": "The file has no content: copy it again, or stop the profiler before the program ends.",
         "blank.json": "The file has no content: copy it again, or stop the profiler before the program ends.",

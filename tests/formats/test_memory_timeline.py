@@ -101,7 +101,7 @@ def test_levels_that_are_cut() -> None:
     raw = read(text[: text.rindex(b"[0, 864, 0") - 1])
     assert len(raw.bytes) == 3 and not raw.report.complete
     assert issues(raw) == {"truncated_tail": 1, "missing_sizes": 1}
-    with pytest.raises(UnreadableTrace, match="before the sizes") as caught:
+    with pytest.raises(UnreadableTrace, match="the sizes are missing") as caught:
         read(text[:40])
     assert caught.value.where == "m.json"
     packed = gzip.compress(text)
@@ -144,7 +144,7 @@ def test_rows_that_are_none_are_left_out_and_counted() -> None:
         ([[T, 2, 2**50, 0]] * 5000, "impossibly large"),
         (b"[[" + b"1795194180430290," * 3 + b'"x", 5], [[0,0,0,0,0,0,0,0,0]]]', "no memory timeline"),
         (b"[[" + b"1795194180430290," * 9000 + b'"x"], [[0,0,0,0,0,0,0,0,0]]]', "not an integer"),
-        (b"[[" + b"1795194180430290," * 9000 + b"x" * 600_000, "another value"),
+        (b"[[" + b"1795194180430290," * 9000 + b"x" * 600_000, "other values"),
     ],
 )
 def test_what_cannot_be_read_is_refused(content: Any, says: str) -> None:

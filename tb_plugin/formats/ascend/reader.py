@@ -1,6 +1,6 @@
-"""The Reader of Ascend profiles: a folder of many files.
+"""Reader for Ascend profiles: a folder of many files.
 
-Any file may be missing, truncated or unreadable.
+Each file may be missing, truncated or unreadable.
 """
 
 from __future__ import annotations
@@ -50,35 +50,36 @@ from tb_plugin.model.trace.table import CounterEvents, RawTrace
 from tb_plugin.model.trace.window import Survey
 from tb_plugin.profilers import TORCH_NPU
 
-_PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
+_PARSE_AGAIN = "Parse the profile again: torch_npu.profiler.profiler.analyse()."
 _ONLY_COMMUNICATION = (
-    "no file of the profile has rows, so the device shows only communication calls. Compute appears only in the "
-    "vendor tables"
+    "the profile contains no events, so the device shows only communication calls. Compute times are "
+    "only in the vendor tables"
 )
 _OPERATORS = "cpu_op"
-COMPARED = "text_and_database"  # metadata key for the count of numbers that text files and databases have in common
+COMPARED = "text_and_database"  # metadata key: number of values that text files and databases both contain
 _VENDOR_TABLES = (files.MODULES, *files.STATED)
 
 
 class AscendReader(DeclaredReader, entry=PROFILE):
-    """Reads ``*_ascend_pt`` and ``*_ascend_ms`` folders of torch_npu and MindSpore."""
+    """Reads the ``*_ascend_pt`` and ``*_ascend_ms`` folders of torch_npu and MindSpore."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return needed(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the profile. Raises UnreadableTrace if no file can be read, and what ``progress`` raises."""
+        """Reads the profile. Raises UnreadableTrace if no file is readable, and any error from ``progress``."""
         return _Reading(source, options, progress).read()
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns bounds, steps and work of the trace view. Raises WindowUnsupported without one, and what ``read``
-        raises.
+        """Returns time bounds, steps and device work of the trace view, without loading it.
+
+        Raises WindowUnsupported if there is no trace view, and any error that ``read`` raises.
         """
         return surveyed(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of text fit into ``memory_bytes`` when read."""
+        """Returns how many bytes of text can be read with ``memory_bytes`` of memory."""
         return room_bytes(memory_bytes)
 
 
@@ -125,7 +126,7 @@ class _Reading:
         if not is_drawn and (table := self._opened.table(files.OPERATORS)) is not None:
             stated.append(operators_of(files.OPERATORS, table))
         if not self._opened.is_any_read:
-            raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
+            raise UnreadableTrace("None of the profile's files could be read.", do=_PARSE_AGAIN)
         columns["collectives"] = job.collectives(columns, interner)
         rows, log = NameRows(columns["name"], columns["kind"]), IssueLog()
         classes = class_names(rows, interner, self._options.class_rules, log)
@@ -190,7 +191,7 @@ class _Reading:
     def _kernels(
         self, found: Content, columns: Mapping[str, Any], interner: Interner
     ) -> tuple[Kernels | None, npt.NDArray[np.int32] | None]:
-        """Returns the kernels of the table, else of a database, with their rows if the profile reports them."""
+        """Returns the kernels of the table or else of a database, and their rows if the profile reports them."""
         table, log = self._opened.table(files.KERNELS), IssueLog()
         if table is None:
             return found.kernels, found.placed
@@ -203,14 +204,19 @@ class _Reading:
         return found.tables.get(kind) if table is None else table
 
     def _databases(self, events: Events, columns: Mapping[str, Any], is_drawn: bool) -> Content:
-        """Returns what the databases add to the other files. ``is_drawn``: a trace view gave ``columns``."""
+        """Returns the parts that only the databases contain.
+
+        ``is_drawn``: whether ``columns`` come from a trace view.
+        """
         interner = events.collected.interner
         if not DATABASES & set(self._opened.names):
             return Content()
         if self._options.window is not None:
             for name in (name for kind, name in self._opened.names.items() if kind in DATABASES):
                 self._opened.note(
-                    name, "database_left_out", "a window is read from the text files; the database was skipped"
+                    name,
+                    "database_left_out",
+                    "the database was skipped, because time windows are read from the text files",
                 )
             return Content()
         # The content of a file is known only after reading it.
@@ -232,13 +238,12 @@ class _Reading:
                 self._opened.note(
                     self._opened.names[kind],
                     "files_differ",
-                    f"the database differs from the text files, which are used: {text}",
+                    f"the text files and the database differ; the text files are used: {text}",
                 )
         about = {**rows.profile_info, COMPARED: f"{equal_count} numbers agree"} if equal_count else rows.profile_info
         return replace(rows, tables={**more.tables, **rows.tables}, profile_info=about)
 
     def _read_documents(self) -> None:
-        """Reads the communication files: a database is used only for missing ones."""
         for kind in DOCUMENTS:
             log = IssueLog()
             content = self._opened.content(kind, MOST_DOCUMENT)

@@ -11,7 +11,7 @@ _BITS = re.compile(r"(\d+)\D*$")
 
 
 def dims(shape: str) -> str:
-    """Returns a shape, ``{4,3,16,16}``, as JSON."""
+    """Converts a shape such as ``{4,3,16,16}`` to JSON."""
     return f"[{', '.join(part.strip() for part in shape.strip('{}').split(',') if part.strip().isdigit())}]"
 
 
@@ -21,12 +21,12 @@ def quoted(dtype: str) -> str:
 
 
 def integer_in(text: str) -> int:
-    """Returns the integer of a text, -1 for none."""
+    """Returns the integer in a text, -1 for none."""
     return int(text) if text.isdecimal() and len(text) < 19 else MISSING
 
 
 def width_of(dtype: str) -> int:
-    """Returns the bytes per element of a type (``Float32``, ``Int8``, ``Bool`` ...), 0 if the name does not show it."""
+    """Returns the bytes per element of a type (``Float32``, ``Int8``, ``Bool`` ...), or 0 if unknown."""
     if dtype == "Bool":
         return 1
     found = _BITS.search(dtype[:64])

@@ -38,7 +38,7 @@ _COLUMN_ARGUMENTS = frozenset({BACKTRACE, "__id__", "bytes"})  # arguments with 
 
 
 class Timeline:
-    """Rows of a timeline: one per slice and instant, in file order."""
+    """Rows of a timeline, one per slice and instant, in file order."""
 
     def __init__(self, events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> None:
         self.events, self.interner = events, interner
@@ -61,7 +61,7 @@ class Timeline:
         self.places = places_of_lanes(events, lanes, interner, self._fed())
 
     def raw(self, log: IssueLog, rules: RuleFile) -> dict[str, Any]:
-        """Returns columns and sections of the trace; irregularities go to the log."""
+        """Returns the columns and sections of a RawTrace. Logs problems."""
         if self.slices.unmatched:
             log.add("unmatched_begin", "dropped", count=self.slices.unmatched)
         core = _Core(self)
@@ -90,7 +90,7 @@ class Timeline:
         return np.concatenate((slices, moments))[self._order]
 
     def _fed(self) -> Int32:
-        """Returns for each CUPTI lane the MegEngine lane whose operators launched most of its work."""
+        """Returns, for each CUPTI lane, the MegEngine lane whose operators launched most of its work."""
         slices, kinds, lanes = self.slices, self.kinds, self.lanes
         fed = np.full(len(lanes.pid), MISSING, np.int32)
         if not lanes.cupti.any():
@@ -157,7 +157,7 @@ class Timeline:
         )
 
     def _tensors_of(self, which: str, key: str, wrap: Callable[[str], str]) -> tuple[Int32, Int32]:
-        """Returns operator rows, and string ids of the values of ``key`` for their inputs or outputs, as JSON."""
+        """Returns operator rows, and string ids of JSON lists with the ``key`` argument of their inputs or outputs."""
         slices = self.slices
         tensors = np.flatnonzero((self.bare == self.interner.names[which]) & (slices.parent != MISSING))
         tensors = tensors[np.argsort(slices.parent[tensors], kind="stable")]
@@ -166,7 +166,7 @@ class Timeline:
         return self.row[owner], self._lists(ids, np.append(first, len(tensors)), wrap)
 
     def _lists(self, ids: Int32, bounds: Int64, wrap: Callable[[str], str]) -> Int32:
-        """Returns string ids of JSON lists of wrapped texts, one list between two bounds."""
+        """Returns string ids of JSON lists. ``bounds`` delimits the lists; ``wrap`` converts each text to JSON."""
         known, inverse = np.unique(ids, return_inverse=True)
         texts = pa.array([wrap(self.interner.texts[i] if i != MISSING else "") for i in known.tolist()], pa.string())
         parts = texts.take(pa.array(inverse.ravel()))
@@ -228,7 +228,7 @@ class Timeline:
         np.maximum.at(total, slices.parent[inputs], elements[inputs])
         kind = np.full(len(slices), MISSING, np.int32)
         kind[slices.parent[inputs]] = dtype[inputs]
-        # Device work belongs to the operator with its number.
+        # Device work has the number of its operator.
         owners = np.flatnonzero(chosen & (self.kinds.kind == EventKind.OPERATOR))
         by_number = np.argsort(self.kinds.operation[owners], kind="stable")
         keys = self.kinds.operation[owners][by_number]
@@ -269,7 +269,7 @@ class Timeline:
         annotations = self.kinds.kind == EventKind.DEVICE_ANNOTATION
         more = launches(self.events, slices, self.lanes, self.interner, annotations)
         if unmatched:
-            log.note("unpaired_arrow", "arrows with one end missing were skipped")
+            log.note("unpaired_arrow", "arrows were skipped, because one end is missing")
         tail, head = (np.concatenate(each) for each in ((tail, more[0]), (head, more[1])))
         name = np.append(name, np.full(len(more[0]), self.interner.text("launch"), np.int32))
         begin, end = self.row[tail], self.row[head]
@@ -294,7 +294,7 @@ class Timeline:
         if not len(nodes) or not len(forward):
             return Flows()
         mode = text_ids(self.events.args.get("mode"), len(self.events))[slices.end]
-        # An element-wise operator is named by its mode, its scope by its type.
+        # The name of an element-wise operator is its mode; the name of its scope is its type.
         elementwise = self.interner.text("Elemwise")
         kind = np.where(mode == self.bare, elementwise, self.bare)
         kind[nodes] = [self.interner.text(texts[name].removesuffix(SUFFIX)) for name in self.bare[nodes].tolist()]
@@ -312,7 +312,10 @@ class Timeline:
         )
 
     def _tensors(self, operators: Bool) -> list[frozenset[int]]:
-        """Returns the tensor numbers that each operator, or an operator directly inside a scope, reads or creates."""
+        """Returns the tensors that each operator reads or creates.
+
+        A scope includes the tensors read by operators directly inside it. Other slices have no tensors.
+        """
         slices = self.slices
         number = numbers(self.events.args.get("id"), len(self.events))[slices.end]
         names = self.interner.names
@@ -343,7 +346,7 @@ class Timeline:
 
 
 class _Core:
-    """Columns of all rows, with the attributes of ``RawTrace``."""
+    """Core columns of all rows, with the attribute names of ``RawTrace``."""
 
     def __init__(self, timeline: Timeline) -> None:
         events, slices, moments, kinds, places = (

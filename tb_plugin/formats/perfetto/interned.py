@@ -1,6 +1,6 @@
-"""Interned names, categories and annotations as JSON text.
+"""Interned names, categories and annotations, as JSON text.
 
-A number belongs to a sequence of packets (a writer) and is valid until the sequence clears its state.
+An interned id is local to a packet sequence (one writer). It is valid until the sequence clears its state.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tb_plugin.formats.perfetto.schema import Annotation
 
 Value = TypeVar("Value")
 
-MAX_DEPTH = 20  # nested lists and objects in an annotation
-MAX_TEXT_BYTES = 1 << 20  # bytes of a text; event names are shortened to as many characters
-_MAX_CACHED = 50_000  # annotations cached as text: shapes repeat, call numbers do not
+MAX_DEPTH = 20  # maximum nesting depth of lists and objects in an annotation
+MAX_TEXT_BYTES = 1 << 20  # maximum bytes of a text; event names are shortened to this number of characters
+_MAX_CACHED = 50_000  # maximum number of cached annotations; shapes repeat, call numbers do not
 _MAX_CACHED_BYTES = 4096
 _NAME_TAG, _INT_TAG = 10 << 3 | 2, 4 << 3  # tags of the name and the integer of an annotation
-# annotations that number PyTorch's own lists: distinct in every event, and not loaded
+# annotations that are indices into PyTorch's internal lists; they differ in every event and are not loaded
 _NUMBERING = (b"R\x06Ev Idx", b"R\x12Record function id")
 
 
 def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
-    """Returns the value, and caches short ones in ``known``, which is cleared when full."""
+    """Returns ``value``. Short values are cached in ``known``, which is cleared when full."""
     if len(raw) > _MAX_CACHED_BYTES:
         return value
     if len(known) >= _MAX_CACHED:
@@ -35,9 +35,9 @@ def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
 
 
 def plain(raw: bytes, log: IssueLog) -> str:
-    """Returns a text of the trace. Invalid UTF-8 and shortened texts are counted."""
+    """Decodes a text of the trace. Logs invalid UTF-8 and shortened texts."""
     if len(raw) > MAX_TEXT_BYTES:
-        log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT_BYTES:,} bytes were shortened")
+        log.add("long_text", "repaired", text=f"texts longer than {MAX_TEXT_BYTES:,} bytes were shortened")
         return raw[:MAX_TEXT_BYTES].decode(errors="replace")
     try:
         return raw.decode()
@@ -52,7 +52,7 @@ def quoted(text: str) -> str:
 
 
 class Interned:
-    """The state of a sequence."""
+    """Interned data of one packet sequence."""
 
     def __init__(self, log: IssueLog, *, of_torch: bool) -> None:
         self.names: dict[int, str] = {}
@@ -61,13 +61,15 @@ class Interned:
         self.kernels: dict[int, str] = {}
         self.launch_arguments: dict[int, str] = {}
         self.counters: dict[int, tuple[int, dict[int, str]]] = {}  # descriptor -> device and counter names
-        self.launches: dict[bytes, str] = {}  # launch facts, as members of a JSON object
-        self.stages: dict[tuple[int, ...], tuple[str, int, bool]] = {}  # common parts of stages; see gpu_stages.py
+        self.launches: dict[bytes, str] = {}  # launch arguments, as members of a JSON object
+        self.stages: dict[
+            tuple[int, ...], tuple[str, int, bool]
+        ] = {}  # JSON shared by stages of one kind; see gpu_stages.py
         self.annotations = Annotations(log, of_torch=of_torch)
         self._log = log
 
     def add(self, data: Any) -> None:
-        """Adds a message of interned data."""
+        """Adds a message with interned data."""
         self.launches.clear()
         self.stages.clear()
         for kept, messages in (
@@ -85,13 +87,14 @@ class Interned:
 
 
 def counter_names(descriptor: Any, log: IssueLog) -> dict[int, str]:
-    """Returns number -> name of the counters in a descriptor."""
+    """Returns counter id -> name for the counters in a descriptor."""
     return {spec.counter_id: plain(spec.name, log) for spec in descriptor.specs}
 
 
 class Annotations(dict[bytes, str]):
-    """Undecoded annotation -> member ``"name":value`` of a JSON object, empty for skipped ones. New ones are decoded
-    once.
+    """Maps undecoded annotations to members ``"name":value`` of a JSON object. "" = skip.
+
+    Each distinct annotation is decoded once.
     """
 
     def __init__(self, log: IssueLog, *, of_torch: bool) -> None:
@@ -103,13 +106,13 @@ class Annotations(dict[bytes, str]):
         self._quoted: dict[bytes, str] = {}
 
     def name(self, names: dict[int, str]) -> None:
-        """Adds numbered names."""
+        """Adds interned names."""
         if names:
             self._names |= names
             self.clear()
 
     def value(self, strings: dict[int, str]) -> None:
-        """Adds numbered values."""
+        """Adds interned string values."""
         if strings:
             self._strings |= strings
             self.clear()
@@ -128,8 +131,9 @@ class Annotations(dict[bytes, str]):
         return remember(self, raw, f"{self._name_of(decoded)}:{self._value_of(decoded, 0)}")
 
     def _small_integer(self, raw: bytes) -> str:
-        """Returns a small integer without the runtime and the cache (it differs in every event); empty for other
-        annotations.
+        """Decodes a small integer, or returns "" for other annotations.
+
+        This bypasses the protobuf runtime and the cache, because such values differ in every event.
         """
         if len(raw) < 4 or raw[0] != _NAME_TAG or raw[1] > 127:
             return ""
@@ -184,7 +188,7 @@ class Annotations(dict[bytes, str]):
         return "[]" if self._of_torch else "null"  # PyTorch writes empty lists, such as shapes, without a value
 
     def _nested(self, nested: Any, depth: int) -> str:
-        """Returns a value in the form of traces before 2021."""
+        """Returns a nested value in the format used before 2021."""
         if depth >= MAX_DEPTH:
             return '"..."'
         if nested.dict_keys:
@@ -203,5 +207,5 @@ class Annotations(dict[bytes, str]):
 
 
 def number(value: float) -> str:
-    """Returns a float as JSON; NaN and infinity become text, as in PyTorch."""
+    """Returns a float as JSON. NaN and infinity become text, as in PyTorch."""
     return repr(value) if value - value == 0 else f'"{value}"'

@@ -19,7 +19,7 @@ _NOWHERE = "(no process)"
 
 @dataclass(frozen=True)
 class Track:
-    """A track in Chrome's events; both ids are JSON."""
+    """Process and thread of a track. Both ids are JSON."""
 
     pid: str
     tid: str
@@ -27,7 +27,7 @@ class Track:
 
 @dataclass(frozen=True)
 class CounterTrack:
-    """Facts about a counter's values."""
+    """Name, process and scaling of a counter."""
 
     uuid: int
     pid: str  # JSON
@@ -38,7 +38,7 @@ class CounterTrack:
 
 
 class Tracks:
-    """All tracks of a trace by number. All descriptions must be added before the first lookup."""
+    """All tracks of a trace by id. Add all descriptions before the first lookup."""
 
     def __init__(self, log: IssueLog) -> None:
         self._counters: dict[int, CounterTrack] = {}
@@ -47,7 +47,7 @@ class Tracks:
         self._tracks: dict[int, Track] = {}
 
     def add(self, descriptor: Any) -> None:
-        """Adds a description; a later one replaces an earlier one."""
+        """Adds a track description. It replaces an earlier one."""
         self._descriptors[descriptor.uuid] = descriptor
 
     def __getitem__(self, uuid: int) -> Track:
@@ -57,20 +57,20 @@ class Tracks:
         return track
 
     def counter(self, uuid: int) -> CounterTrack:
-        """Returns the facts about a counter."""
+        """Returns the description of a counter."""
         known = self._counters.get(uuid)
         if known is None:
             known = self._counters[uuid] = self._counter(uuid)
         return known
 
     def names(self) -> Iterator[tuple[str, Track, str]]:
-        """Yields naming events of processes and threads: event, track and name."""
+        """Yields events that name processes and threads: event name, track and name."""
         for uuid, descriptor in self._descriptors.items():
             if descriptor.HasField("counter"):
                 continue
             is_process = descriptor.HasField("process")
             builtin_name = descriptor.process.name if is_process else descriptor.thread.name
-            # A process name may be its command line: Chromium's options take a page.
+            # Chromium writes the whole command line as the process name; its options are removed.
             if name := plain(builtin_name, self._log).partition(" --")[0] or self._name(descriptor):
                 yield "process_name" if is_process else "thread_name", self[uuid], name
 
@@ -98,7 +98,10 @@ class Tracks:
         )
 
     def _thread_of(self, descriptor: Any) -> str:
-        """Returns the thread of a counter: Chrome's counters belong to processes only."""
+        """Returns the thread of a counter, or "".
+
+        It is appended to the name, because Chrome's counters have only a process.
+        """
         parent = self._descriptors.get(descriptor.parent_uuid) if descriptor.parent_uuid else None
         return str(parent.thread.tid) if parent is not None and parent.HasField("thread") else ""
 

@@ -1,4 +1,4 @@
-"""From events to rows: pairs starts with ends, parts of operations, arrows."""
+"""Conversion of collected events to rows: matched starts and ends, operations, arrows."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-MOST_TRACKS = 500  # operations with the most parts; the others share one track per process
-_OTHER_OPERATIONS = "Further operations"
+MOST_TRACKS = 500  # maximum number of separate tracks; the rarest operations share one track per process
+_OTHER_OPERATIONS = "Other operations"
 # tracks of events without a thread
 _SCOPES = {
-    Scope.PROCESS: "Instants of the process",
-    Scope.TRACE: "Instants of the trace",
-    Scope.TOTALS: "Totals of the tool",
+    Scope.PROCESS: "Process instants",
+    Scope.TRACE: "Global instants",
+    Scope.TOTALS: "Tool totals",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Columns of all row events in file order, and their optional facts."""
+    """Columns of all row events in file order, and their optional arguments."""
 
     columns: dict[str, npt.NDArray[Any]]
     sparse: dict[str, tuple[Int32, Int64]]
@@ -48,7 +48,7 @@ class Collection:
     log: IssueLog
 
     def raw(self, stack_frames: Any) -> dict[str, Any]:
-        """Returns columns and sections of a RawTrace."""
+        """Returns the columns and sections of a RawTrace."""
         columns = dict(self.columns)
         role = columns.pop("role")
         start, name = columns["start_ns"], columns["name"]
@@ -112,11 +112,10 @@ class Collection:
         return np.concatenate([begins for begins, _ in found]), np.concatenate([ends for _, ends in found])
 
     def _nested(self, some: Int64, owner: Int64, opens: Bool) -> tuple[Int64, Int64]:
-        """Returns starts and their ends within keys.
+        """Returns the event indices of matched starts and of their ends.
 
-        An end with a name closes the innermost open range of that name, else the innermost range. If any end of a
-        thread (or operation) has no name, all its ends close the innermost range: otherwise ends would take each
-        other's starts.
+        A named end closes the innermost open range of that name. If any end on a thread (or in an operation) is
+        unnamed, every end there closes the innermost open range: mixing both rules would mismatch ranges.
         """
         name = self.columns["name"][some]
         thread, count = numbered(owner[some])
@@ -129,7 +128,7 @@ class Collection:
         return some[begins], some[ends]
 
     def _asynchronous(self, row_columns: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
-        """Assigns tracks to rows without a thread: process and name of the first row of their operation."""
+        """Assigns a track to rows without a thread: process and name of the first row of their operation."""
         of_key = np.flatnonzero(key != MISSING)
         operation, first = _operations(key[of_key], row_columns["start_ns"][of_key], row_columns["dur_ns"][of_key])
         root = of_key[first[operation]]
@@ -152,9 +151,9 @@ class Collection:
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))
 
     def _clocks(self, role: npt.NDArray[np.uint8], begins: Int64, ends: Int64) -> list[OpenColumn]:
-        """Returns columns of thread clocks: running time of the thread, and start of a range by that clock."""
+        """Returns columns of thread clock times: CPU time used by a range, and its start on that clock."""
         time_row, time = self.sparse["thread_time"]
-        of_range = role[time_row] == Role.RANGE  # some tools write 0 into every event
+        of_range = role[time_row] == Role.RANGE  # some tools write 0 to every event
         time_row, time = time_row[of_range], time[of_range]
         clock_row, clock = self.sparse["thread_clock"]
         if not len(time_row) and not len(clock_row):
@@ -168,7 +167,7 @@ class Collection:
         begun = clock_row[role[clock_row] <= Role.BEGIN]
         return [
             OpenColumn("thread time", row, value, title="Thread time", unit="ns"),
-            OpenColumn("thread clock", begun, dense[begun], title="Start by the thread's clock", unit="ns"),
+            OpenColumn("thread clock", begun, dense[begun], title="Start (thread clock)", unit="ns"),
         ]
 
     def _call_stacks(self, frames: Any, place: Int32, late: Bool) -> OperatorArgs:
@@ -188,11 +187,14 @@ class Collection:
         kept = np.flatnonzero(ids != MISSING)
         if not len(kept):
             return None
-        return OpenColumn("end stack", event[kept], ids[kept], is_text=True, title="Call stack at its end")
+        return OpenColumn("end stack", event[kept], ids[kept], is_text=True, title="Call stack at end")
 
 
 def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
-    """Returns the operation of each row and the first row of each operation: overlapping rows of one key."""
+    """Returns the operation of each row, and the first row of each operation.
+
+    Rows with the same key that overlap in time form one operation.
+    """
     if not len(key):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     owner, _ = numbered(key)
@@ -208,7 +210,10 @@ def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
 
 
 def _placed(column: OpenColumn, place: Int32, late: Bool) -> OpenColumn:
-    """Returns a column by rows instead of events: the value of the end wins over that of the start."""
+    """Converts a column from event indices to row indices.
+
+    If both start and end have a value, the end's value is used.
+    """
     row = place[column.row]
     order = np.lexsort((late[column.row], row))
     order = order[row[order] != MISSING]

@@ -21,27 +21,27 @@ _P2P_KINDS = frozenset({"send", "receive", "batchsendrecv"})
 
 
 class Rows:
-    """Tables that grow. ``log`` belongs to the current file."""
+    """Collects table rows. ``log`` is the log of the current file."""
 
     def __init__(self, log: IssueLog) -> None:
         self.log = log
         self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def add(self, table: str, **values: Any) -> None:
-        """Adds a row."""
+        """Appends a row to a table."""
         self._rows[table].append(values)
 
     def rows(self, table: str) -> Sequence[dict[str, Any]]:
-        """Returns the rows of a table so far."""
+        """Returns the rows that a table has so far."""
         return self._rows.get(table, ())
 
     def tables(self) -> dict[str, pa.Table]:
-        """Returns the tables that have rows."""
+        """Returns the non-empty tables by name."""
         self._rows[BANDS] = _with_parts(self._rows.get(BANDS, []))
         return {name: _table(name, rows) for name, rows in self._rows.items() if rows}
 
     def operation(self, call: Mapping[str, Any], times: Sequence[Any]) -> None:
-        """Adds a call with its times: start, elapsed, transit, wait, synchronization and idle."""
+        """Adds a communication call. ``times``: start, elapsed, transit, wait, synchronization and idle time."""
         begin, *others = times
         self.add(
             OPERATIONS,
@@ -51,7 +51,7 @@ class Rows:
         )
 
     def band(self, call: Mapping[str, Any], band: str, size: Any, time: Any, large: Any) -> None:
-        """Adds the data that a call moved over links of a type, if any."""
+        """Adds the data that a call moved over one link type, if any."""
         moved, took = scaled(size, MB, self.log), scaled(time, MS, self.log)
         if moved or took:
             self.add(BANDS, **call, band=band, bytes=moved, transit_ns=took, large_ratio=real(large, self.log))
@@ -65,7 +65,7 @@ class Rows:
         link: Sequence[Any],
         kind: str | None = None,
     ) -> None:
-        """Adds a link: transport, size, time, bandwidth and an example call."""
+        """Adds a link between two ranks. ``link``: transport, size, time, bandwidth and an example call."""
         transport, size, time, bandwidth, example = link
         match = _PLACE.match(name)
         operation = None if name == TOTAL else match["operation"] if match else name
@@ -89,7 +89,7 @@ class Rows:
 
 
 def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns rows of link types with the type that contains each, if the call has both."""
+    """Adds the enclosing link type to each row, if the call uses both types."""
     whole = {(*map(row.get, _CALL), row["band"]) for row in bands}
     return [
         row
@@ -99,13 +99,13 @@ def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def kind_of_call(name: str) -> str:
-    """Returns "p2p" for a send or receive, by its name or the name of its kind; "collective" for other calls."""
+    """Returns "p2p" for sends and receives, recognised by name; "collective" for other calls."""
     lower = name.lower()
     return "p2p" if lower.startswith(_P2P) or lower in _P2P_KINDS else "collective"
 
 
 def text_of(value: Any) -> str | None:
-    """Returns a text, None if it is missing or empty."""
+    """Returns a text, or None if it is missing or empty."""
     return value if isinstance(value, str) and value else None
 
 

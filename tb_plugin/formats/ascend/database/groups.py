@@ -1,4 +1,4 @@
-"""Operations of rank groups, and their tasks on planes."""
+"""Communication operations, and their tasks on planes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-# enum column -> argument in a trace view, and the table with the words
+# enum column -> argument in a trace view, and the table with its texts
 _ENUMS = {
     "transportType": ("transport type", "ENUM_HCCL_TRANSPORT_TYPE"), "linkType": ("link type", "ENUM_HCCL_LINK_TYPE"),
     "rdmaType": ("rdma type", "ENUM_HCCL_RDMA_TYPE"), "dataType": ("data type", "ENUM_HCCL_DATA_TYPE"),
@@ -31,19 +31,19 @@ _INTEGER_ARGUMENTS = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank":
 
 @dataclass(frozen=True, eq=False)
 class Operations:
-    """Complete operations; all columns except the last have equal length."""
+    """Communication operations. All columns except the last have equal length."""
 
     read: Columns
     start_ns: Int64
     dur_ns: Int64
     name: Int32
     connection: Int64
-    group: Int64  # index of the group, in the order of first operations
-    groups: Int64  # string numbers of the group names, in this order
+    group: Int64  # index of the group, in order of its first operation
+    groups: Int64  # database numbers of the group names, in this order
 
 
 def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
-    """Returns the operations of all groups."""
+    """Returns the communication operations of all groups."""
     read = database.read(
         "COMMUNICATION_OP",
         needs="startNs endNs opName",
@@ -61,7 +61,7 @@ def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
 def operation_rows(
     database: Database, rows: Rows, names: Names, host: Host, tasks: Tasks, operations: Operations
 ) -> tuple[Int32, Int64]:
-    """Adds the operations; returns their rows and devices."""
+    """Adds the operations as rows. Returns the rows and their devices."""
     read, interner = operations.read, rows.interner
     device = _devices(operations, tasks)
     row = rows.add(
@@ -86,7 +86,7 @@ def operation_rows(
 
 
 def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, operations: Operations) -> None:
-    """Adds the tasks of operations, on their planes."""
+    """Adds the tasks of operations on the tracks of their planes."""
     read = database.read(
         "COMMUNICATION_TASK_INFO",
         needs="globalTaskId",
@@ -98,7 +98,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
     known = np.flatnonzero(task != MISSING)
     if missing_tasks := read.rows - len(known):
         database.log.add(
-            "lost_task", "dropped", count=missing_tasks, text="tasks of operations without a time were skipped"
+            "lost_task", "dropped", count=missing_tasks, text="communication tasks without a time were skipped"
         )
     read, task = read.take(known), task[known]
     start, dur = tasks.start_ns[task], tasks.dur_ns[task]
@@ -125,7 +125,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
 
 
 def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> Int32:
-    """Returns tracks of planes; if there are several groups, each has its own planes."""
+    """Returns the tracks of planes. With several groups, each group has separate tracks."""
     if len(np.unique(group)) < 2:
         return rows.numbers(plane, "Plane {}")
     order = {name: place for place, name in enumerate(operations.groups.tolist())}
@@ -139,7 +139,10 @@ def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> I
 
 
 def _devices(operations: Operations, tasks: Tasks) -> Int64:
-    """Returns the device of operations: as reported, else of the tasks of their connection, else the only device."""
+    """Returns the device of each operation.
+
+    Uses the reported device, or that of a task with the same connection, or the only device.
+    """
     if operations.read.has("deviceId"):
         return devices_in(operations.read)
     connection = connected(tasks.read.integers("connectionId"))

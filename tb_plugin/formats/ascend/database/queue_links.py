@@ -1,4 +1,4 @@
-"""Operators behind queued tasks: from call to queue entry to operator."""
+"""Operators that enqueued device tasks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Int32 = npt.NDArray[np.int32]
 
 
 def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int64) -> Int64:
-    """Returns for each task row the row of the operator that queued its launch, -1 for none.
+    """Returns the row of the operator that enqueued each task, -1 for none.
 
-    The launching call lies in a range that a thread took from the queue. An arrow leads there from the range that put
-    it into the queue, and that lies in the operator.
+    The launching call runs inside a dequeue range. An arrow connects this range to the enqueue range, which is
+    inside the operator.
     """
     none = np.full(len(tasks), MISSING, np.int64)
     kind, correlation = columns["kind"], columns["correlation"]
@@ -44,7 +44,7 @@ def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int
 
 
 def _around(columns: Mapping[str, Any], track: Int32, rows: Int64, inner: Int64) -> Int64:
-    """Returns the innermost of ``rows`` that is open on the thread when each of ``inner`` starts, -1 for none."""
+    """Returns the innermost of ``rows`` that is open on the same thread when each of ``inner`` starts, -1 for none."""
     start, dur = columns["start_ns"], columns["dur_ns"]
     rows = rows[np.lexsort((-dur[rows], start[rows]))]
     if not len(rows) or not len(inner):
