@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
-    """The plugin "torch_trace"."""
-
     plugin_name = "torch_trace"
 
     def __init__(self, context: base_plugin.TBContext) -> None:

@@ -91,7 +91,6 @@ NOTHING = Recomputed(
 
 @remembered
 def recomputed(trace: TraceTable) -> Recomputed:
-    """Returns all recomputations in a trace."""
     frames = np.flatnonzero(
         of_kind(trace.kind, EventKind.PYTHON) & name_matches(trace, trace.recorder.stages.recomputing)
     )

@@ -40,7 +40,6 @@ class PrivateFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Removes the folder and all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)

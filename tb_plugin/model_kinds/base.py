@@ -103,9 +103,7 @@ class Reported(Protocol):
     """A model with the report of its reader."""
 
     @property
-    def report(self) -> ReadReport:
-        """Returns the report."""
-        ...
+    def report(self) -> ReadReport: ...
 
 
 Filed = TypeVar("Filed", bound=Reported)
@@ -126,7 +124,6 @@ class FileModel(Generic[Raw, Filed]):
     features: tuple[Feature, ...] = ()
 
     def assemble(self, raw: Raw) -> Filed:
-        """Returns the model."""
         return self.assembled(raw)
 
     def write(self, made: Filed, path: str) -> None:

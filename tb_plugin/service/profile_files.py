@@ -89,7 +89,6 @@ class ProfileFiles:
 
     @property
     def size_bytes(self) -> int:
-        """Returns the bytes of all its files."""
         return sum(file.size for file in self.files)
 
 

@@ -191,5 +191,4 @@ def ooms_of(device: DeviceLevels) -> Int64:
 
 
 def columns_of(blocks: Blocks, rows: Int64, *names: str) -> tuple[npt.NDArray[np.int64], ...]:
-    """Returns these columns of the blocks in ``rows``."""
     return tuple(getattr(blocks, name)[rows] for name in names)

@@ -54,7 +54,6 @@ class StackWords:
     packages.
     """
     frame_text: list[str]
-    """Text of each frame."""
     is_python: npt.NDArray[np.bool_]
     """Whether each frame is a Python frame."""
 

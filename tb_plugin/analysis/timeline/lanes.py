@@ -81,7 +81,6 @@ class Lanes:
 
 @remembered
 def lanes_of(trace: TraceTable) -> Lanes:
-    """Returns the lanes of a trace."""
     events = np.bincount(lane_of(trace), minlength=len(trace.tracks) * _LANES)
     per_thread = events.reshape(-1, _LANES).sum(axis=1)
     names = track_names(trace)

@@ -59,7 +59,6 @@ class Items:
 
 
 def concatenate_items(several: Sequence[Items]) -> Items:
-    """Concatenates items."""
     return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__dataclass_fields__))
 
 
@@ -128,11 +127,9 @@ class Pyramid:
         return of_line[touches], found.take(touches)
 
     def start_ns(self, items: Items) -> Int64:
-        """Returns the start of each item."""
         return self.trace.start_ns[items.first]
 
     def end_ns(self, items: Items) -> Int64:
-        """Returns the end of each item."""
         return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
 
     def modules(self, rows: npt.NDArray[np.integer]) -> Int32:

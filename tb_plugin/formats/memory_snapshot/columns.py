@@ -147,7 +147,6 @@ class StackTable:
         return self._stacks.setdefault(frames, len(self._stacks))
 
     def build(self) -> Stacks:
-        """Returns the stacks as a table."""
         lengths = np.fromiter((len(stack) for stack in self._stacks), np.int64, len(self._stacks))
         file, line, name = np.array(list(self._frames), np.int32).reshape(-1, 3).T.copy()
         return Stacks(

@@ -51,9 +51,7 @@ class Reading(Protocol):
         """Adds the events of a JSON list."""
         ...
 
-    def text_ids(self, texts: Sequence[str]) -> Int32:
-        """Returns string ids of texts."""
-        ...
+    def text_ids(self, texts: Sequence[str]) -> Int32: ...
 
     def take_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
         """Adds ranges without durations. Returns the index of the first row."""

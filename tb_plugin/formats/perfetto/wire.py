@@ -36,7 +36,6 @@ class Fields:
     end: Int64  # end of byte fields; ``begin`` is -1 for other fields
 
     def of(self, number: int) -> Fields:
-        """Returns the fields with this field number."""
         chosen = np.flatnonzero(self.number == number)
         return Fields(*(column[chosen] for column in vars(self).values()))
 

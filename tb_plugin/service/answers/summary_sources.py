@@ -98,8 +98,6 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
 
 
 class _ProfileSummaries(NamedTuple):
-    """The summaries of a profile, and its names."""
-
     settings: Settings
     folder: Path
     summaries: tuple[RankSummary, ...]

@@ -78,7 +78,6 @@ def peak_of(memory: CategoryMemory, times: Int64, rows: Int64) -> Top:
 
 
 def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int64) -> Top:
-    """Returns the peak of one category at these times."""
     place, level = categories_of(memory)[category]
     at = np.searchsorted(place, rows, side="left")
     values = np.concatenate(([memory.before[category]], level))[at]

@@ -101,7 +101,6 @@ class CountersAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, payloads={"counters": _counters(trace, start, end, bins)}, layout=("counters",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the counters."""
         return answer_view(self, parts[0], params)
 
 

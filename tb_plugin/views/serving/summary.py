@@ -49,7 +49,6 @@ _ONLY_IN_SENTENCE = ("decode_work_ns", "decode_idle_ns")
 
 
 def headline(found: Taken) -> Figures:
-    """Returns the headline figures."""
     notes = {
         "tokens_per_second": _which(found),
         "steady_tokens_per_second": _batch(found),

@@ -71,7 +71,6 @@ class Columns:
         return np.where(np.isfinite(found), found, np.nan)
 
     def take(self, row: Int64) -> Columns:
-        """Returns the given rows of all columns."""
         if len(row) == self.rows:
             return self
         place = pa.array(row)

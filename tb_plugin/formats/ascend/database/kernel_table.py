@@ -34,8 +34,6 @@ MOST_COUNTERS = 512
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Kernels, and the row of each."""
-
     kernels: Kernels
     row: Int32
 

@@ -100,7 +100,6 @@ def has_communication_only(trace: TraceTable) -> bool:
 
 
 def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
-    """Returns the reported times by step, for steps with all times."""
     table = reported_table(trace.reported_tables, STEP_TIMES)
     keys = ("computing_ns", "overlapped_ns", "exposed_ns", "free_ns")
     return {
