@@ -39,34 +39,34 @@ PARTS = ("run", "worker", "span")
 
 @dataclass(frozen=True)
 class Place:
-    """The name of a profile in a request; None means not given."""
+    """Parameters of a request that identify a profile; None = not given."""
 
     run: str | None = None
     worker: str | None = None
     span: str | None = None
     window: str = ""
-    """The window of a trace that is too large (``model/trace/window.py``); "": as much as fits."""
+    """Requested window of a large trace (``model/trace/window.py``); "" = as much as fits in memory."""
     capture: str = ""
-    """The capture of its replayed graphs (``service/graph_captures.py``); "": a recording next to it."""
+    """Recording of the replayed CUDA graphs (``service/graph_captures.py``); "" = one next to the trace."""
 
     @property
     def names_nothing(self) -> bool:
-        """Returns whether run, worker and span are all left out."""
+        """Returns whether run, worker and span are all missing."""
         return (self.run, self.worker, self.span) == (None, None, None)
 
 
 class ProfileCatalog:
-    """Knows all profiles. ``start`` scans in the background; until then, ``scan`` runs on demand.
+    """All profiles of the log directories.
 
-    ``dropped`` is called with every entry whose file changed, or vanished before it was read. Data that was read from a
-    vanished file stays available and is marked.
+    ``start`` scans in the background; without it, call ``scan``. ``dropped`` is called with each entry whose file
+    changed, or was deleted before it was read. Data read from a deleted file stays available.
     """
 
     def __init__(self, scanner: Scanner, every_seconds: float = SCAN_SECONDS) -> None:
         self.dropped: Callable[[Entry], None] = lambda entry: None
         self.ticked: Callable[[], None] = lambda: None
         self.ranks: Ranks = lambda found: [()] * len(found)
-        """Returns the known ranks of merged files before they are read."""
+        """Returns the ranks of merged files that an earlier process has read."""
         self.changes = Changes()
         self._scanner = scanner
         self._every_seconds = every_seconds
@@ -86,14 +86,14 @@ class ProfileCatalog:
         return self._scanner.roots
 
     def start(self) -> None:
-        """Starts the background thread unless it runs."""
+        """Starts the background thread if it is not running."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._keep_scanning, name="torch-trace-scan", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
-        """Ends the background thread, after a scan in progress."""
+        """Stops the background thread after the current scan."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
@@ -113,12 +113,12 @@ class ProfileCatalog:
         self._first.set()
 
     def split(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
-        """Replaces the worker of a merged file by one worker per rank."""
+        """Replaces a merged file by one profile per rank."""
         self._merged.tell(found, ranks)
         self._take()
 
     def split_merged_files(self) -> None:
-        """Does the same for the files whose ranks ``ranks`` knows."""
+        """Replaces all merged files with known ranks by one profile per rank."""
         if self._discovery.profiles:
             self._merged = Merged()
             self._merged.ask(self._discovery.profiles, self.ranks)
@@ -154,38 +154,41 @@ class ProfileCatalog:
                 self.dropped(each)
 
     def rescan(self) -> None:
-        """Scans soon: the background thread within a second; without one, at once."""
+        """Requests a scan: within a second in the background thread, or immediately without one."""
         if self._thread is None:
             self.scan()
         else:
             self._soon.set()
 
     def wait_first(self, seconds: float) -> bool:
-        """Waits for the first scan; False when it takes longer."""
+        """Waits up to ``seconds`` for the first scan. Returns whether it has finished."""
         return self._first.wait(seconds)
 
     @property
     def is_active(self) -> bool:
-        """Returns True before the first scan ends, and when anything was found or a log directory failed."""
+        """Returns whether the plugin has something to show.
+
+        True until the first scan ends, then if there are profiles or unreadable log directories.
+        """
         return not self._first.is_set() or bool(self._entries or self._discovery.problems)
 
     def entries(self) -> list[Entry]:
-        """Returns all profiles in the order of the picker."""
+        """Returns all profiles, sorted as in the profile picker."""
         with self._lock:
             return list(self._entries.values())
 
     def skipped(self) -> list[tuple[str, str]]:
-        """Returns (path, reason) of skipped candidates."""
+        """Returns (path, reason) pairs of skipped files."""
         with self._lock:
             return list(self._discovery.skipped)
 
     def problems(self) -> list[UserError]:
-        """Returns the log directories that the last scan could not read."""
+        """Returns one error for each log directory that the last scan could not read."""
         with self._lock:
             return list(self._discovery.problems)
 
     def ignored(self, entry: Entry) -> tuple[str, ...]:
-        """Returns ids of the rules that the log directory of a profile excludes."""
+        """Returns the ids of the rules that the log directory of a profile excludes."""
         root, run = entry.files.root, entry.files.run
         with self._lock:
             told = self._discovery.ignored.get(root, Ignore())
@@ -193,9 +196,9 @@ class ProfileCatalog:
         return told.of(run, run.removeprefix(f"{root.name or root.folder.name}/"))
 
     def find(self, place: Place, strict: bool = False) -> Entry:
-        """Returns the requested profile. Raises NotFoundError; BadRequest when several match.
+        """Returns the requested profile. Raises NotFoundError, and BadRequest if several match.
 
-        An empty request means the first profile, unless ``strict``.
+        An empty request selects the first profile, unless ``strict``.
         """
         entries = self.entries()
         if not entries:
@@ -217,7 +220,7 @@ class ProfileCatalog:
         return entries[0].at(place.window)
 
     def matching(self, place: Place) -> list[Entry]:
-        """Returns all profiles that match a request. Raises NotFoundError when there is none."""
+        """Returns all profiles that match a request. Raises NotFoundError if there are none."""
         entries = self.entries()
         place = self._renamed(place, entries)
         for which in PARTS:
@@ -233,9 +236,10 @@ class ProfileCatalog:
         return entries
 
     def workers(self, place: Place) -> list[Entry]:
-        """Returns the profiles of all workers of a run and span, for any worker in the request.
+        """Returns the profiles of all workers of the requested run and span.
 
-        Missing parts are those of the first profile, or must be unambiguous. Raises NotFoundError, BadRequest.
+        An empty request selects the run and span of the first profile. Raises NotFoundError, and BadRequest if the
+        request is ambiguous.
         """
         if place.names_nothing:
             place = Place(*self.find(place).key, place.window)
@@ -300,7 +304,10 @@ class ProfileCatalog:
 
 
 def pause_seconds(took: float, worked: float) -> float:
-    """Returns the pause after a scan of that many seconds, ``worked`` of them on a core."""
+    """Returns the pause after a scan, in seconds.
+
+    ``took`` is the wall time of the scan, ``worked`` its CPU time.
+    """
     return max(min(_LONGEST_PAUSE_SECONDS, 10 * took), min(_LONGEST_REST_SECONDS, worked / _IDLE_SHARE))
 
 

@@ -1,4 +1,4 @@
-"""The first text of a possibly compressed file, to identify its format."""
+"""The first bytes of a file, decompressed, to identify its format."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ HEAD_BYTES = 64 * 1024
 
 
 def read_head(folder: Folder, file: StoredFile) -> bytes:
-    """Returns the first 64 KiB of a file's text, unpacked if compressed. Raises StorageError, zlib.error."""
+    """Returns the first 64 KiB of a file, decompressed. Raises StorageError, zlib.error."""
     return unpacked(folder.head(file, HEAD_BYTES))
 
 
 def unpacked(head: bytes) -> bytes:
-    """Returns the text of the first bytes of a file, unpacked if compressed. Raises zlib.error."""
+    """Decompresses the first bytes of a file; returns uncompressed bytes unchanged. Raises zlib.error."""
     for _ in range(2):  # a packed archive may be packed again
         if head[:2] != GZIP_MAGIC:
             break

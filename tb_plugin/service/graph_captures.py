@@ -1,7 +1,7 @@
-"""Captures of replayed graphs: next to the trace, or named by the user.
+"""Recordings of graph captures: next to the trace, or named by the user.
 
-Captures of one process may be several files, one per graph; they are used together. Ambiguous captures are not used
-until the user names one. An unreadable capture does not stop the trace.
+A process may have one file per captured graph; they are used together. If several recordings could match, none is
+used until the user names one. An unreadable capture does not prevent loading the trace.
 """
 
 from __future__ import annotations
@@ -39,40 +39,43 @@ _PAUSE_SECONDS = 0.3
 
 @dataclass(frozen=True)
 class Choice:
-    """The captures of one profile: ``entries``, or none, possibly with a ``problem``."""
+    """The captures of one profile.
+
+    If there are none, ``problem`` may say why.
+    """
 
     entries: tuple[Entry, ...] = ()
     how: How = "none"
     problem: UserError | None = None
     companions: tuple[Entry, ...] = ()
-    """All recordings next to it that could be captures."""
+    """All recordings next to the trace that could be its captures."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A loaded profile and its loaded captures."""
+    """A loaded profile with its loaded captures."""
 
     entry: Entry
     captures: tuple[Entry, ...] = ()
 
     @property
     def file(self) -> ModelFile:
-        """Returns the file for a worker."""
+        """Returns the column files, for a worker process."""
         captures, names = tuple(map(file_of, self.captures)), tuple(map(name_of, self.captures))
         return replace(file_of(self.entry), captures=captures, names=names, captures_key=_source(self.captures))
 
     @property
     def key(self) -> str:
-        """Returns a text that identifies profile and captures in this state."""
+        """Returns a cache key of the profile and its captures."""
         return "|".join([self.entry.path, *(capture.path for capture in self.captures), _source(self.captures)])
 
     def lost(self, error: CacheFileLost) -> Entry:
-        """Returns the entry whose columns are missing."""
+        """Returns the profile or capture whose column file is missing."""
         return next((capture for capture in self.captures if capture.path == error.where), self.entry)
 
 
 class Captures:
-    """Captures in the catalog, and those of other places named on the command line."""
+    """Captures in the log directory, and those at other paths named on the command line."""
 
     def __init__(self, catalog: ProfileCatalog, loader: Loader) -> None:
         self._catalog = catalog
@@ -82,7 +85,8 @@ class Captures:
         self._by_folder: dict[tuple[Root, str], list[Entry]] = {}
 
     def allow(self, text: str, scanned: Callable[[str], ProfileCatalog]) -> None:
-        """Allows ``text`` to be a path or URL, as on the command line, unless it names a profile of the catalog.
+        """Registers a path or URL of captures from the command line, unless ``text`` names a profile of the
+        catalog.
 
         ``scanned`` lists a path. Raises NotFoundError, StorageError.
         """
@@ -97,7 +101,7 @@ class Captures:
         self._others[text] = found
 
     def of(self, entry: Entry, text: str) -> Choice:
-        """Returns the captures of a profile: those named by ``text``, or for "" those next to it."""
+        """Returns the captures of a profile: those named by ``text``, or next to the trace if it is empty."""
         beside = tuple(self._neighbours(entry.files))
         if text == NONE:
             return Choice(companions=beside)
@@ -112,7 +116,7 @@ class Captures:
         return Choice(taken, "named", None if taken else _no_capture_error(text, entries, fitting), beside)
 
     def info(self, entry: Entry, text: str) -> CaptureInfo | None:
-        """Returns information about the captures of a profile; None if it replays nothing or is not loaded yet."""
+        """Returns which captures a profile uses; None if it replays no graph or is not loaded."""
         if entry.summary is None or not entry.summary.has_replays:
             return None
         choice = self.of(entry, text)
@@ -126,7 +130,7 @@ class Captures:
         )
 
     def ready(self, entry: Entry, text: str) -> Opened | None:
-        """Returns a loaded profile with its captures once they are loaded; until then None, and starts loading them."""
+        """Starts loading the captures of a loaded profile. Returns None until they are loaded."""
         asked = self._asked(entry, text)
         waiting = False
         for capture in asked:
@@ -135,12 +139,15 @@ class Captures:
         return None if waiting else _with(entry, asked)
 
     def progress(self, entry: Entry, text: str) -> tuple[int, float]:
-        """Returns the number of profiles to load for an answer, with the profile itself, and the loaded fraction."""
+        """Returns the number of profiles to load, and the sum of their loaded fractions.
+
+        Both include the profile itself.
+        """
         asked = self._asked(entry, text)
         return 1 + len(asked), 1.0 + sum(capture.fraction for capture in asked)
 
     def waited(self, entry: Entry, text: str) -> Opened:
-        """Returns a loaded profile with its captures; waits until they are loaded.
+        """Returns a loaded profile with its captures, after waiting for them.
 
         Raises Cancelled if one of their files keeps changing.
         """
@@ -158,14 +165,15 @@ class Captures:
         raise Cancelled(f"A capture of {entry.files.url} keeps changing.")
 
     def key(self, entry: Entry, text: str) -> str:
-        """Returns a text that identifies the captures of a profile; "" for none."""
+        """Returns a cache key of the captures of a profile; "" without captures."""
         used = [each for each in self.of(entry, text).entries if _refused(each) is None]
         return "|".join([_source(used), *map(self._loader.key, used)]) if used else ""
 
     def for_all(self, text: str, worker: str | None, workers: int) -> Callable[[Entry], str]:
-        """Returns the capture text for each of several workers: a named capture belongs to one of them.
+        """Returns a function from each of several profiles to its capture text.
 
-        A path may contain captures of all.
+        A capture of the catalog applies only to ``worker``. A path from the command line may contain captures of
+        all workers.
         """
         if text == NONE or text in self._others or workers == 1:
             return lambda entry: text
@@ -199,7 +207,7 @@ class Captures:
 
 
 def name_of(entry: Entry) -> str:
-    """Returns the name of a profile of the catalog: RUN/WORKER/SPAN."""
+    """Returns the full name of a profile: RUN/WORKER/SPAN."""
     return "/".join(entry.key)
 
 
@@ -279,9 +287,10 @@ def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
 
 
 def _same_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
-    """Those that may be of the same process: of the worker of that name, else of its rank, else those of no rank.
+    """Returns the captures that may come from the process of ``found``.
 
-    A single one may be of any rank: what it tells is compared with the trace before it is believed.
+    The first non-empty choice is used: equal worker names, a single capture, equal ranks, captures without a rank.
+    Its graphs are compared with the trace before use.
     """
     return [each for kind in _by_model(entries) for each in _of_worker(found, kind)]
 

@@ -1,4 +1,4 @@
-"""Loading of profiles: one parse per profile, cancelled when not needed."""
+"""Loading of profiles: each is parsed once, or cancelled if abandoned."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LARGE_BYTES = 1024**3
 
 
 class Loader:
-    """Drives the states of entries. One lock guards short, combined changes."""
+    """Loads profiles and updates their states."""
 
     def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
         self._catalog = catalog
@@ -67,9 +67,9 @@ class Loader:
         catalog.ranks = partial(merged_ranks, store)
 
     def begin(self, entry: Entry, retry: bool = False) -> None:
-        """Renews the lease of an entry and starts loading it if necessary. Returns at once.
+        """Renews the request for a profile and starts loading it if necessary. Returns immediately.
 
-        ``retry`` clears a failure, for instance of a worker that ran out of memory.
+        ``retry`` clears an earlier failure, for example after a worker ran out of memory.
         """
         with self._lock:
             entry.ask()
@@ -88,7 +88,7 @@ class Loader:
         check.join(_CHECK_SECONDS)
 
     def ready(self, entry: Entry) -> Entry:
-        """Starts loading; the entry has a summary when it is loaded. Raises the error of a failed load."""
+        """Starts loading a profile if necessary. It has a summary once loaded. Raises the error of a failed load."""
         self.begin(entry)
         with self._lock:
             if entry.problem is not None:
@@ -102,13 +102,16 @@ class Loader:
         return entry
 
     def lose(self, entry: Entry) -> None:
-        """Drops the columns of an entry because they are missing or damaged; the next request loads it again."""
+        """Discards a missing or damaged column file; the next request loads the profile again."""
         with self._lock:
             if path := entry.lose():
                 self._store.remove(Path(path))
 
     def wait(self, entry: Entry, watch: Callable[[float], None]) -> Entry:
-        """Loads an entry and waits. Raises the error of a failed load, Cancelled when its file vanished."""
+        """Loads a profile and waits. Raises the error of a failed load, or Cancelled if its file changed.
+
+        ``watch`` receives the loaded fraction.
+        """
         while self.ready(entry).state != "ready":
             job = entry.job
             if entry.gone:
@@ -122,13 +125,13 @@ class Loader:
         return entry
 
     def drop(self, entry: Entry) -> None:
-        """Stops loading an entry whose file vanished or changed."""
+        """Stops loading a profile whose file was deleted or changed."""
         with self._lock:
             load = entry.leave()
         self._stop(load)
 
     def end_leases(self) -> None:
-        """Stops parses that were not requested for LEASE_SECONDS."""
+        """Stops loads that were not requested for LEASE_SECONDS."""
         oldest = time.monotonic() - LEASE_SECONDS
         with self._lock:
             known = [entry for profile in self._catalog.entries() for entry in profile.all()]
@@ -192,7 +195,7 @@ class Loader:
                 _fail(entry, load, error)
 
     def _copy(self, entry: Entry, load: Load, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
-        """The local copy of one file. Raises StorageError, Cancelled when the load was abandoned."""
+        """Returns the local copy of one file. Raises StorageError, or Cancelled if the load was abandoned."""
         found = entry.files
 
         def watch(done_bytes: int) -> None:
@@ -209,7 +212,7 @@ class Loader:
         return self._store.get(key, suffix) or self._store.put(key, suffix, fill)
 
     def copied(self, found: ProfileFiles, file: StoredFile) -> Path | None:
-        """Returns the cached copy of a remote file."""
+        """Returns the cached copy of a remote file, if any."""
         return self._store.get(*_copy_key(found, file))
 
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
@@ -247,7 +250,7 @@ class Loader:
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
     def key(self, entry: Entry) -> str:
-        """Returns the cache key of an entry: the whole profile, or a window for this budget."""
+        """Returns the cache key of a profile or of its window, which depends on the memory budget."""
         key, rank = self._file_key(entry), entry.files.rank
         return f"{key}|{rank}" if rank else key
 
@@ -328,13 +331,16 @@ def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
 
 
 def file_of(entry: Entry) -> ModelFile:
-    """Returns the column file of a loaded entry, with its model."""
+    """Returns the column file of a loaded profile."""
     return ModelFile(entry.path, model_of(entry.files.reader).id)
 
 
 @cache
 def code_stamp() -> str:
-    """Returns a text that changes with the version and, for an editable installation, with the files of the package."""
+    """Returns a text that changes with the package version.
+
+    For an editable installation, it also changes with every source file.
+    """
     stamp = hashlib.blake2b(__version__.encode(), digest_size=8)
     package = Path(__file__).parent.parent
     files = [each for each in _files_below(str(package)) if each.name.endswith((".py", ".txt"))]
@@ -354,7 +360,7 @@ def _files_below(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def cache_key(found: ProfileFiles) -> str:
-    """Returns the key of a version of a profile and of this code; its content in the cache never changes."""
+    """Returns the cache key of a profile. It changes with its files and with the version of this package."""
     model = model_of(found.reader)
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
@@ -365,7 +371,7 @@ def cache_key(found: ProfileFiles) -> str:
 
 
 def merged_ranks(store: FileStore, found: Sequence[ProfileFiles]) -> list[list[str]]:
-    """Returns the ranks of each merged file, as found by an earlier read."""
+    """Returns the ranks of each merged file that was read before; empty for other files."""
     if not store.has_any(_RANKS):
         return [[] for _ in found]
     return [_cached_ranks(store, one) for one in found]

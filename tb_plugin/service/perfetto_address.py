@@ -1,4 +1,4 @@
-"""The address of the Perfetto UI."""
+"""Address of the Perfetto UI."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PUBLIC = "https://ui.perfetto.dev"
 
 
 def perfetto_url() -> str:
-    """Returns the address of the Perfetto UI; "" when the configured one is invalid.
+    """Returns the address of the Perfetto UI; "" if TORCH_TRACE_PERFETTO is invalid.
 
-    The public UI never replaces a configured one.
+    An invalid address never falls back to the public UI.
     """
     return _checked(os.environ.get(VARIABLE, "").strip())
 

@@ -1,4 +1,4 @@
-"""Export of a window of a trace as Chrome JSON for Perfetto."""
+"""Export of a time window as Chrome trace JSON, for Perfetto."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PYTHON_NUMBERS = {"python_id": "Python id", "parent_id": "Python parent id", "m
 
 
 def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, target: str) -> None:
-    """Writes the events that touch ``[start_ns, end_ns)`` to ``target``, gzipped, one event at a time."""
+    """Writes the events that overlap ``[start_ns, end_ns)`` to the file ``target``, gzipped."""
     low = trace.coverage.start_ns if start_ns is None else start_ns
     high = trace.coverage.end_ns if end_ns is None else end_ns
     touching = (trace.start_ns < high) & (trace.end_ns > low) | (trace.start_ns >= low) & (trace.start_ns < high)
@@ -216,7 +216,7 @@ def _identity(text: str) -> int | str:
 
 
 def _microseconds(time_ns: int) -> msgspec.Raw:
-    """Chrome's unit, as digits: a float cannot hold nanoseconds since 1970."""
+    """Returns microseconds as exact digits: a float loses nanoseconds of times since 1970."""
     whole, rest = divmod(abs(time_ns), 1000)
     sign = "-" if time_ns < 0 else ""
     return msgspec.Raw(f"{sign}{whole}.{rest:03d}".encode() if rest else f"{sign}{whole}".encode())

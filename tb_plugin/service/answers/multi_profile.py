@@ -1,6 +1,7 @@
-"""Answers about several profiles: all workers of a run, or two profiles.
+"""Views of several profiles: all workers of a run, or a comparison.
 
-Their parts are gathered (``part_scheduler.py``), merged if the view needs it, and answered by a worker.
+The scheduler gathers one result per profile (``part_scheduler.py``). A worker process merges them if the view
+requires it, and answers.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ _MAX_REMEMBERED = 64
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    """The inputs of an answer about all workers of a run."""
+    """Cached inputs of a view of all workers of a run."""
 
     entries: list[Entry]
     files: list[tuple[str, str]]
     told: tuple[tuple[str, str], ...]
-    """Further inputs: failed workers and refused summaries."""
+    """View parameters that list failed workers and refused summaries."""
     about: str
 
 
 class MultiProfileAnswers:
-    """Gathers and merges parts and asks a worker."""
+    """Answers views of several profiles from one result per profile."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class MultiProfileAnswers:
     def ask(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
-        """Lets a worker combine the parts of several profiles; returns their common state until they are ready.
+        """Returns the answer about several profiles, or their loading state until all are ready.
 
         Raises UserError.
         """
@@ -93,9 +94,9 @@ class MultiProfileAnswers:
     def cached_answer(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
     ) -> bytes | Profile:
-        """Answers about all workers of a run from remembered inputs, without reading anything.
+        """Answers a view of all workers of a run from cached inputs, without reading any profile.
 
-        Without such inputs, or after a file changed, it returns the state of an unread profile. Raises UserError.
+        Returns the state of an unread profile if no inputs are cached or a file has changed. Raises UserError.
         """
         every = self._catalog.workers(place)
         known = self._known.get(_run_key(every[0], place, analysis))
@@ -175,9 +176,9 @@ class MultiProfileAnswers:
         analysis: Analysis[Any],
         about: str,
     ) -> Path | None:
-        """The file of parts as one, which a worker makes once; None when summaries are refused, from now on.
+        """Returns the file with the merged results; a worker process creates it once.
 
-        Raises UserError.
+        Returns None if a summary was refused: the caller then reads the trace instead. Raises UserError.
         """
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
         for _ in range(CHANGES):
@@ -208,7 +209,10 @@ class MultiProfileAnswers:
     def _ask_pair(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
-        """About a baseline and an experiment, each with its own steps; by default all that it has. Raises UserError."""
+        """Compares a baseline with an experiment.
+
+        Each has its own selected steps; the default is all. Raises UserError.
+        """
         exp = self._catalog.find(place)
         base = self._catalog.find(_baseline(exp, params))
         ready: list[tuple[str, str]] = []
@@ -280,14 +284,15 @@ def _log_name(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> s
 
 
 def multi_profile_view(view_id: str) -> Analysis[Any] | None:
-    """Returns the entry of that view if it is about several profiles."""
+    """Returns the view if it covers several profiles, else None."""
     return next((a for a in registry.analyses() if a.id == view_id and a.scope != "profile"), None)
 
 
 def _baseline(exp: Entry, params: Params) -> Place:
-    """The profile that ``base_run``, ``base_worker`` and ``base_span`` name; what they leave out is the experiment's.
+    """Returns the profile that ``base_run``, ``base_worker`` and ``base_span`` name.
 
-    ``base_window`` is not: steps of one trace say nothing about another.
+    Missing names default to those of the experiment. A missing window does not, because steps of one trace do not
+    apply to another.
     """
     run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))
     return Place(run, worker, span, params.get("base_window"))

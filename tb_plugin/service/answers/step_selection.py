@@ -1,4 +1,4 @@
-"""Step selection of a request: ``5,7-9`` or ``decode`` to step labels."""
+"""Step selection in requests: ``5,7-9`` or ``decode``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _MAX_REPEATED_CHARACTERS = 100
 
 
 def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None:
-    """Returns labels in trace order; None (the whole trace) for an empty text. Raises BadRequest."""
+    """Returns the labels of the selected steps in trace order; None (all steps) for an empty text.
+
+    Raises BadRequest.
+    """
     if not text.strip():
         return None
     labels = [step.label for step in steps]
@@ -39,7 +42,10 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
 def window_of(
     text: str, steps: Sequence[StepInfo], start_ns: int | None, end_ns: int | None
 ) -> tuple[int | None, int | None]:
-    """Returns the intersection of selected steps and explicit bounds; None = open. Raises BadRequest if it is empty."""
+    """Returns the time range covered by both the selected steps and the given bounds; None = unbounded.
+
+    Raises BadRequest if the range is empty.
+    """
     labels = chosen_steps(text, steps)
     if labels is not None:
         inside = [step for step in steps if step.label in labels]

@@ -1,6 +1,6 @@
-"""Whole tables as CSV or Arrow.
+"""Export of tables as CSV or Arrow.
 
-Tables of many ranks have millions of rows: they are written in pieces by column, and no row becomes a Python object.
+Tables of many ranks have millions of rows, so they are written in blocks of columns, never as Python objects.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _END = "\r\n"
 
 
 def as_arrow(data: pa.Table) -> bytes:
-    """Returns an Arrow IPC stream."""
+    """Returns a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
         writer.write_table(data)
@@ -36,7 +36,7 @@ def as_arrow(data: pa.Table) -> bytes:
 
 
 def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
-    """Returns an Arrow IPC stream of some rows, with dictionaries of texts and flags decoded."""
+    """Returns the given rows as an Arrow IPC stream, with dictionary columns decoded."""
     kinds = [_plain(data[name]) for name in data.column_names]
     schema = pa.schema(list(zip(data.column_names, kinds, strict=True)))
     sink = pa.BufferOutputStream()
@@ -49,7 +49,10 @@ def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
 
 
 def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
-    """Returns some rows as CSV in UTF-8, units in the header, equal to the output of Python's csv."""
+    """Returns the given rows as CSV in UTF-8, with units in the header.
+
+    The output equals that of Python's csv module.
+    """
     sink = io.BytesIO()
     header = [_header(column.metric.title, column.metric.unit) for column in columns]
     sink.write(",".join(_written(header)).encode() + _END.encode())

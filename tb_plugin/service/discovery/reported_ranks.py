@@ -1,4 +1,4 @@
-"""Workers named after the ranks that their files report."""
+"""Worker names from the ranks that files report."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NAMED = re.compile(r"rank(\d{1,9})\Z")
 def profiles_without_rank(
     found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[ProfileFiles]:
-    """Returns one profile per worker with unknown rank; ``infos`` are those of a sample of each run.
+    """Returns one profile for each worker with unknown rank. ``infos`` samples the profiles of each run.
 
-    Runs are skipped if their names are ranks and the sample confirms it, or if the sample reports no rank.
+    A run is skipped if the sample reports no rank, or confirms that worker names are ranks.
     """
     asked: list[ProfileFiles] = []
     for profiles in _runs(found).values():
@@ -46,9 +46,10 @@ def profiles_with_ambiguous_times(
 
 
 def labelled(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles with workers named after the reported ranks, as far as ``infos`` are known.
+    """Returns the profiles with workers renamed to the ranks reported in ``infos``.
 
-    Recordings of a rank that do not overlap become spans. If they overlap (two jobs, or copies), names stay.
+    Recordings of one rank at different times become spans. Workers keep their names if their recordings overlap,
+    because they are from different jobs or copies.
     """
     new: dict[ProfileFiles, ProfileFiles] = {}
     for profiles in _runs(found).values():

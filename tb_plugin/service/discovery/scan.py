@@ -1,4 +1,4 @@
-"""From the files of the log directories to runs, workers and spans."""
+"""Scan of log directories for profiles."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SMALL = 1024
 
 @dataclass
 class Discovery:
-    """The result of one scan. ``problems`` are unreadable log directories."""
+    """The result of one scan. ``problems`` has one error per unreadable log directory."""
 
     profiles: list[ProfileFiles] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Discovery:
 
 
 class Scanner:
-    """Scans log directories. Remembers results of a listing and uncertain files that are no traces."""
+    """Scans log directories. It caches results for unchanged listings, and files that are not traces."""
 
     def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
         self.roots = roots
@@ -76,9 +76,9 @@ class Scanner:
         self._last: tuple[list[_Sorted], Discovery] | None = None
 
     def scan(self) -> Discovery:
-        """Scans all roots once. Never raises UserError: unreadable parts are in the answer.
+        """Scans all log directories once. Errors are returned in the result, never raised.
 
-        If nothing changed, it returns the previous answer itself.
+        Returns the previous result object if nothing has changed.
         """
         discovery = Discovery()
         results: list[_Sorted] = []
@@ -117,9 +117,8 @@ class Scanner:
         return discovery
 
     def _grouped(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
-        """The profiles, those of one distributed job in one run, and workers by the ranks that files report.
-
-        False when some of them have to be asked again.
+        """Returns the profiles with jobs merged and workers renamed to their ranks, and whether all files could be
+        read.
         """
         if not found or not distributed_jobs.is_on():
             return found, True
@@ -205,9 +204,10 @@ class Scanner:
     def _others(
         self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
     ) -> tuple[list[tuple[str, str]], list[_SniffKey], bool]:
-        """What the files are that nobody takes: refused by readers, of a known kind, or named as a recording may be.
+        """Explains unclaimed files. Returns (path, reason) pairs, the inspected files, and whether all could be
+        read.
 
-        Also the files that were looked into for it, and whether all of them could be.
+        Only files that were refused, have a known other format, or have a name like a recording are explained.
         """
         told: list[tuple[str, str]] = []
         asked: list[StoredFile] = []
@@ -264,17 +264,17 @@ def _list(root: Root) -> Listing | UserError:
 
 @dataclass(frozen=True)
 class _Sorted:
-    """The content of a listing of one root; ``sniffed`` are the uncertain files."""
+    """Profiles found in the listing of one log directory. ``sniffed`` holds files whose content was inspected."""
 
     root: Root
     drafts: list[Draft]
     refused: list[tuple[str, str]]
     sniffed: list[_SniffKey]
     final: bool
-    """False when a file could not be opened: try again at the next scan."""
+    """False if a file could not be opened, so that the next scan tries again."""
     ignore: Ignore
     summaries: dict[str, StoredFile]
-    """Rank summaries by the main file of their trace."""
+    """Rank summaries by path of the main file of their trace."""
 
 
 def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
@@ -314,10 +314,10 @@ def _first_file(draft: Draft) -> _File:
 
 
 def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
-    """Why a file is no profile of each reader that asks, or empty; the error when the storage does not give its first bytes.
+    """Inspects the first bytes of one file for all readers that claim it.
 
-    One look answers all readers. A file that is known for what it is goes to none of them that reads single files. One with
-    a certain name is refused for that alone: what is damaged in it its reader tells.
+    Returns for each draft "" if the reader accepts the file, why it does not, or the error of the storage. A draft
+    with a certain name is refused only if the file is empty or of another known format: its reader reports damage.
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
@@ -354,9 +354,9 @@ def _identity(one: ProfileFiles) -> _File:
 
 
 def _ask(one: ProfileFiles) -> JobInfo | UserError | None:
-    """What a profile states of its job, None also when its first bytes are damaged; the error of the storage.
+    """Returns the job that a profile reports, or the error of the storage. None: no job, or damaged first bytes.
 
-    A rank summary repeats it, so that the trace need not be touched.
+    The job is read from the rank summary if there is one, so that the trace need not be opened.
     """
     if one.summaries or not one.is_present:
         return reported_job(one)

@@ -1,8 +1,8 @@
-"""An existing Dask cluster as an engine.
+"""Rank summaries computed on an existing Dask cluster.
 
-Only this module imports ``dask.distributed``. The scheduler address comes only from a flag or the environment, not from
-files of others or Dask's configuration. A scheduler is trusted: it and its workers run the code they get and see the
-data they read.
+Only this module imports ``dask.distributed``. For security, the scheduler address comes only from a command-line
+flag or the environment, never from files or the Dask configuration. The scheduler is trusted: it and its workers
+run code and read traces.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Scheduler:
 
 
 def from_environment() -> Scheduler | None:
-    """Returns the scheduler from the environment; None without one. Raises BadRequest."""
+    """Returns the scheduler set in the environment, or None. Raises BadRequest."""
     address = os.environ.get(SCHEDULER_VARIABLE, "").strip()
     files = (os.environ.get(name, "").strip() for name in (CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE))
     return Scheduler(address, *files) if address else None
 
 
 def connect_or_none() -> Scheduler | None:
-    """Returns the same; errors are logged, and everything is computed locally."""
+    """Returns the scheduler set in the environment, or None. Logs errors instead of raising them."""
     try:
         return from_environment()
     except BadRequest as error:
@@ -71,16 +71,16 @@ def connect_or_none() -> Scheduler | None:
 
 
 class Cluster:
-    """A connection to a scheduler, used by one thread; ``close`` cancels submitted jobs.
+    """A connection to a scheduler, for use by one thread.
 
-    The caller chooses the key of each job: a rewritten trace briefly has two jobs with one name.
+    The caller chooses a unique key for each job, because job names may repeat while a trace is rewritten.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self._client = _connected(scheduler)
         self._running: dict[Any, tuple[str, RankJob]] = {}
-        """Key and job by future."""
+        """(key, job) by Dask future."""
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         try:
             self._check_versions()
@@ -89,7 +89,7 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """Cancels submitted jobs and leaves the scheduler unchanged."""
+        """Cancels all submitted jobs and disconnects."""
         with suppress(Exception):  # it may be away
             if self._running:
                 self._client.cancel(list(self._running), force=True)
@@ -97,7 +97,7 @@ class Cluster:
             self._client.close(timeout=2)
 
     def submit(self, jobs: Mapping[str, RankJob]) -> None:
-        """Submits jobs by key, at most ``room``."""
+        """Submits jobs by key. Their number must not exceed ``room``."""
         coded = [replace(job, code=code_digest()) for job in jobs.values()]
         futures = self._client.map(_on_worker, coded, pure=False, retries=RETRIES, key="torch-trace-summarize")
         self._running.update(zip(futures, jobs.items(), strict=True))
@@ -114,20 +114,20 @@ class Cluster:
 
     @property
     def running(self) -> int:
-        """Returns the number of submitted jobs."""
+        """Returns the number of unfinished jobs."""
         return len(self._running)
 
     @property
     def room(self) -> int:
-        """Returns how many more jobs it accepts now; batches are cheaper, so it may be 0 for small numbers."""
+        """Returns how many more jobs may be submitted. A small number is reported as 0, because batches are cheaper."""
         room = _MAX_IN_FLIGHT - self.running
         return room if room >= _MAX_IN_FLIGHT // 4 else 0
 
     def done(self, seconds: float, most: int = _MAX_IN_FLIGHT) -> list[tuple[str, Outcome]]:
-        """Returns finished jobs with their keys; waits for the first, at most that long.
+        """Returns (key, outcome) pairs of finished jobs. Waits up to ``seconds`` for the first one.
 
-        At most ``most`` jobs are returned, because their results must fit into memory. Raises UserError when the
-        scheduler is lost.
+        Returns at most ``most`` jobs, so that their results fit in memory. Raises UserError if the connection is
+        lost.
         """
         ended: list[Any] = []
         try:
@@ -153,7 +153,7 @@ class Cluster:
         return outcome
 
     def _check_versions(self) -> None:
-        """Raises UserError where a worker has not this package; of later ones each job says it."""
+        """Raises UserError if a worker lacks this package. Workers that join later report it with each job."""
         from importlib.metadata import version
 
         try:
@@ -173,7 +173,7 @@ class Cluster:
 
 
 def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
-    """Yields the result of each finished job. Raises UserError when there is no cluster, or it is lost."""
+    """Yields the outcomes of jobs as they finish. Raises UserError if the cluster is unreachable."""
     coming = [(str(number), job) for number, job in enumerate(jobs)][::-1]
     with closing(Cluster(scheduler)) as cluster:
         while coming or cluster.running:
@@ -183,7 +183,7 @@ def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]
 
 
 def _on_worker(job: RankJob) -> Outcome:
-    """What a worker of the cluster runs. Raises where another attempt may help: the cluster then makes it."""
+    """Runs on a worker of the cluster. Raises TryAgain if a retry may succeed; Dask then repeats the job."""
     from distributed import get_worker
 
     # There may be many on a machine, and each reads one trace at a time: its limit is for that one.

@@ -1,13 +1,16 @@
-"""The file format of rank summaries, which are untrusted input.
+"""File format of rank summaries, which are untrusted input.
 
 ::
 
-    torch-trace rank summary 1\n     FORMAT
-    1a2b3c4d\n                       checksum of all that follows
-    {"stamp": ..., ...}\n            About, as JSON
-    the part (parts.dump), packed with Zstandard
+    torch-trace rank summary 1
+     FORMAT
+    1a2b3c4d
+                       checksum of everything below
+    {"stamp": ..., ...}
+            SummaryHeader, as JSON
+    the result (part_codec.dump), compressed with Zstandard
 
-Equal traces have equal summaries: no time of computing, host, path or version of an engine is in it.
+Equal traces have equal summaries: the file contains no creation time, host, path or library version.
 """
 
 from __future__ import annotations
@@ -69,7 +72,7 @@ class _Frame(part_codec.StoredFrame, frozen=True):
 
 
 class _Stored(part_codec.StoredPart, frozen=True):
-    """A part with limits that are checked before decoding: a byte of a list takes many in memory."""
+    """A view result with size limits that are checked before decoding, because lists expand in memory."""
 
     coverage: _Coverage
     facts: Annotated[dict[str, Number], _Few]
@@ -80,58 +83,58 @@ class _Stored(part_codec.StoredPart, frozen=True):
 
 
 class SummaryRefused(ValueError):
-    """A rank summary cannot be used; the text is the end of a sentence that starts with "its summary"."""
+    """A rank summary cannot be used. The text completes the sentence "its summary ..."."""
 
 
 class Settings(Struct, frozen=True):
-    """User settings that change the part: step pattern and kernel rules."""
+    """User settings that affect the summary.
+
+    ``steps`` is the step pattern, ``classes`` a hash of the kernel rules.
+    """
 
     steps: str = ""
     classes: str = ""
 
 
 class SummaryHeader(Struct, frozen=True):
-    """The header of a summary: its trace, and the profile information available without the trace."""
+    """Header of a rank summary. It describes the trace, so that the trace need not be opened."""
 
     stamp: str
     files: list[tuple[str, int]]
-    """Name and bytes of each file of the profile."""
+    """(name, bytes) of each file of the trace."""
     settings: Settings
     part_bytes: int
     steps: list[StepInfo]
     read: ReadInfo
     job: JobInfo | None = None
-    """The job that the profile reports."""
+    """Distributed job reported by the trace."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Requirements on a summary: its files (None = any) and settings."""
+    """Required files (None = any) and settings of a summary."""
 
     files: tuple[tuple[str, int], ...] | None
     settings: Settings
 
     @classmethod
     def of(cls, files: Sequence[StoredFile] | None, settings: Settings) -> Wanted:
-        """Returns the requirements for a profile with these files."""
+        """Returns the requirements for a profile with these files; None accepts any files."""
         return cls(None if files is None else tuple(map(portable_name, files)), settings)
 
 
 def portable_name(file: StoredFile) -> tuple[str, int]:
-    """Returns the name of a file in a summary, without its folders, which may move."""
+    """Returns (file name, bytes), without the directories, which may move."""
     return PurePosixPath(file.path).name, file.size
 
 
 def place_of(main: str) -> str:
-    """Returns the path of the summary of a profile with this main file."""
+    """Returns the path of the summary for the main file of a trace."""
     return main + SUFFIX
 
 
 def dump(part: Part, about: SummaryHeader) -> bytes:
-    """Returns the bytes of a summary; fills in ``part_bytes`` of ``about``.
-
-    Raises SummaryRefused if readers would refuse it.
-    """
+    """Serialises a summary. Raises SummaryRefused if readers would refuse it."""
     body = part_codec.dump(part)
     head = msgspec.json.encode(msgspec.structs.replace(about, part_bytes=len(body)), order="deterministic")
     if len(head) > MOST_HEAD_BYTES:
@@ -141,7 +144,7 @@ def dump(part: Part, about: SummaryHeader) -> bytes:
 
 
 def content_of(stream: BinaryIO, room_bytes: int = MOST_BYTES) -> bytes:
-    """Returns the bytes of a summary, after a size check. Raises SummaryRefused."""
+    """Returns the bytes of a summary of at most ``room_bytes``. Raises SummaryRefused."""
     size = stream.seek(0, os.SEEK_END)
     if size > MOST_BYTES:
         raise SummaryRefused("is too large")
@@ -157,16 +160,16 @@ def read_header(content: bytes) -> SummaryHeader:
 
 
 def part_of(content: bytes, wanted: Wanted) -> Part:
-    """Returns the fully checked part of a ``wanted`` summary. Raises SummaryRefused."""
+    """Returns the result in a summary, fully validated. Raises SummaryRefused."""
     part, _ = unchecked(content, wanted)
     check_values([part])
     return part
 
 
 def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
-    """Returns the part with its memory size; columns are checked, values are not.
+    """Returns the result in a summary and its memory size in bytes. Columns are checked, but values are not.
 
-    Raises SummaryRefused, also for a part that takes more than ``room_bytes`` besides the summary itself.
+    Raises SummaryRefused, also if the result needs more than ``room_bytes``.
     """
     about, packed = _opened(content)
     check(about, wanted)
@@ -191,7 +194,7 @@ def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BY
 
 
 def check_values(unseen: Sequence[Part]) -> None:
-    """Checks all values of parts together. Raises SummaryRefused for an impossible value."""
+    """Checks all values of several results at once. Raises SummaryRefused for an impossible value."""
     for name in dict.fromkeys(name for part in unseen for name in part.frames):
         # Nothing is copied, and no text or list followed, before it is known to be sound.
         table = pa.concat_tables([part.frames[name].data for part in unseen if name in part.frames])
@@ -203,7 +206,7 @@ def check_values(unseen: Sequence[Part]) -> None:
 
 
 def check(about: SummaryHeader, wanted: Wanted) -> None:
-    """Raises SummaryRefused if a summary is not the ``wanted`` one."""
+    """Raises SummaryRefused if a summary does not meet the requirements."""
     check_stamp(about)
     if about.settings != wanted.settings:
         raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
@@ -212,7 +215,7 @@ def check(about: SummaryHeader, wanted: Wanted) -> None:
 
 
 def check_stamp(about: SummaryHeader) -> None:
-    """Raises SummaryRefused for a summary written by an incompatible version."""
+    """Raises SummaryRefused if a summary was written by an incompatible version."""
     from tb_plugin.views.distributed.part_schema import stamp
 
     if about.stamp != stamp():
@@ -277,7 +280,7 @@ def _check_values(name: str, table: pa.Table) -> None:
 
 
 def _check(part: Part) -> None:
-    """Raises SummaryRefused where a part is not one of the view."""
+    """Raises SummaryRefused if a result lacks tables, has unknown ones, or contains impossible facts."""
     from tb_plugin.views.distributed.part_schema import ALWAYS, FACTS
     from tb_plugin.views.distributed.rank.reported import STATED
 

@@ -1,6 +1,6 @@
 """Memory budget of all workers.
 
-It imports nothing heavy, because it is needed to start the first worker (``plugin``).
+The plugin needs this module at startup, so it must not import large libraries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _NO_WINDOW = "Remove the window."
 
 
 def budget_bytes(limit_bytes: int | None = None) -> int:
-    """Returns the configured budget, else a share of the limit of this process or of the machine's memory."""
+    """Returns the memory budget: TORCH_TRACE_MEMORY_MB, or a share of the available memory.
+
+    ``limit_bytes`` is the memory limit of this process; the default is the memory of the machine or container.
+    """
     text = os.environ.get(MEMORY_VARIABLE, "").strip()
     try:
         if text:
@@ -40,9 +43,10 @@ def budget_bytes(limit_bytes: int | None = None) -> int:
 
 
 def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
-    """Returns the error for a profile without window support: too large, or a window was requested.
+    """Returns the error for a profile that cannot be opened as a window.
 
-    ``why`` is a sentence that starts with a lower-case letter.
+    ``asked`` is the requested window; "" means that the profile is too large. ``why`` is a sentence that starts
+    with a lower-case letter.
     """
     if asked:
         return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)

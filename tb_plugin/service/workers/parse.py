@@ -1,4 +1,4 @@
-"""Questions that parse files into column files, and open column files."""
+"""Questions that parse files into column files or open these."""
 
 from __future__ import annotations
 
@@ -43,32 +43,33 @@ from tb_plugin.views.overview.configuration import head_settings
 
 @dataclass(frozen=True)
 class Open:
-    """Asks to open a loaded profile and its cached parts before the first question."""
+    """Asks to open a loaded profile and its cached results in advance."""
 
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> None:
-        """Opens both. Raises CacheFileLost."""
+        """Opens the profile. Raises CacheFileLost."""
         _open_beside(registry.model_by_id(self.file.model), models.model(self.file), self.file.path)
 
 
 @dataclass(frozen=True)
 class AskOffered:
-    """Asks for the views of a loaded profile with its captures: its summary was made without them."""
+    """Asks which views apply to a loaded profile together with its captures."""
 
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
-        """Returns the views for the navigation. Raises CacheFileLost."""
+        """Returns the views in navigation order. Raises CacheFileLost."""
         model, made = registry.model_by_id(self.file.model), models.model(self.file)
         return _view_infos(_navigation_views(model), made, model.outline(made))[0]
 
 
 @dataclass(frozen=True)
 class Parse:
-    """Asks to read local files, or the window of them that fits ``limits``, into the column file ``target``.
+    """Asks to parse local files into the column file ``target``.
 
-    ``files`` maps names in the profile to local paths; the Summary also goes to ``summary_target``.
+    ``files`` maps names in the profile to local paths. ``limits`` restricts the read to a window. The summary is
+    also written to ``summary_target``.
     """
 
     reader_id: str
@@ -79,13 +80,13 @@ class Parse:
     class_rules: RuleFile = RuleFile()
     own_steps: str = ""
     rank: str = ""
-    """Rank of a merged file whose summary is returned; "": that of the first, which lists all ranks."""
+    """Rank whose summary is returned, for a merged file. "" = the first rank, with a list of all ranks."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
-        """Returns the summary of the profile. Raises UserError; PartFailed after a bug, for this profile only.
+        """Returns the summary of the profile. Raises UserError, and PartFailed after a bug.
 
-        A merged file is read once, and the files of all its ranks are written. A window of it is one profile: the
-        survey does not separate the steps of ranks.
+        A merged file is read once and written as one column file per rank. A window of it is written as a single
+        profile, because the survey does not separate ranks.
         """
         if self.rank and self.limits is not None:
             raise _refused(
@@ -115,7 +116,7 @@ class Parse:
         rank: str,
         make: Callable[[], Any],
     ) -> Summary:
-        """The summary of a profile, or of a rank of it, whose files are written. Raises UserError."""
+        """Writes the files of a profile or of one rank, and returns its summary. Raises UserError."""
         target, summary_target = (_rank_path(path, rank) for path in (self.target, self.summary_target))
         report(progress._replace(stage="assembling"))
         made = isolated("Assembly of the profile", lambda: model.assemble(make()))
@@ -142,7 +143,7 @@ class Parse:
         return summary
 
     def _read(self, reader: Reader[Any], report: Report) -> tuple[Any, Progress]:
-        """The raw profile, and how much was read. Raises UserError."""
+        """Returns the parsed profile and the final progress. Raises UserError."""
         reading, paths = _Telling("reading", report), dict(self.files)
         try:
             raw = isolated("Reading of the file", lambda: self._raw(reader, paths, reading, report))
@@ -151,7 +152,6 @@ class Parse:
         return raw, reading.progress
 
     def _raw(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
-        """What the reader returns. Raises UserError."""
         try:
             window = None if self.limits is None else _window(reader, paths, self.limits, report, self.own_steps)
             options = ReadOptions(window=window, class_rules=self.class_rules, own_steps=self.own_steps)
@@ -178,7 +178,7 @@ def _with_format_name(error: UnreadableTrace, paths: Mapping[str, str | Located]
 
 
 class _Telling:
-    """Reports progress and file metadata to the parent."""
+    """Reports progress and file metadata to the parent process."""
 
     def __init__(self, stage: str, report: Report) -> None:
         self.progress = Progress(stage)
@@ -186,7 +186,6 @@ class _Telling:
         self._keys = 0
 
     def tell(self, state: ReadState) -> None:
-        """Progress of a reader."""
         about = self.progress.profile_info
         if len(state.head) != self._keys:
             self._keys = len(state.head)
@@ -200,7 +199,7 @@ class _Telling:
 def _window(
     reader: Reader[Any], paths: Mapping[str, str | Located], limits: Limits, report: Report, own: str
 ) -> Window:
-    """The window that was asked for, as much of it as fits. Raises UserError, also when the reader opens no windows."""
+    """Returns the requested window, shortened to fit in memory. Raises UserError, also if the reader has no windows."""
     asked = parse_window(limits.window)
     able = windowed(reader)
     if able is None:
@@ -231,7 +230,7 @@ def _cached_survey(path: str) -> Survey | None:
 
 
 def _nothing(failure: PartFailed) -> None:
-    """Ignores the failure here: the request for the part reports it."""
+    """Ignores a failure here, because the request for the view reports it."""
 
 
 def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
@@ -239,7 +238,10 @@ def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
 
 
 def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
-    """Returns why a view does not apply. A view that fails in this check is offered and shows its failure."""
+    """Returns why a view does not apply; None if it applies.
+
+    A view that fails during this check is treated as applicable, so that it can show the failure.
+    """
     return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
 
 

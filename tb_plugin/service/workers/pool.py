@@ -1,9 +1,8 @@
 """A pool of worker processes that parse and analyse.
 
-Each worker is a fresh interpreter started by ``subprocess``, not by ``multiprocessing``, which would run the host's
-main script again in every worker: a script that calls ``tb_plugin.open`` without a ``__main__`` guard would start
-itself forever. ``concurrent.futures`` does not fit either: one dead process breaks its pool, and a running task cannot
-be stopped.
+Each worker is a fresh interpreter started by ``subprocess``. ``multiprocessing`` would run the main script again in
+every worker: without a ``__main__`` guard, a script that calls ``tb_plugin.open`` would start itself forever.
+``concurrent.futures`` cannot stop a running task, and one dead process breaks its pool.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ _MEMO_DIVISOR = 4
 
 
 class Workers(Protocol):
-    """Answers questions: a Pool, or the calling process itself (InlineWorkers)."""
+    """Answers questions in worker processes (Pool) or in the calling process (InlineWorkers)."""
 
     budget: int
-    """Bytes that parses may use together; a larger one opens a window."""
+    """Memory in bytes that all parses may use together; a larger profile is opened as a window."""
 
     def submit(
         self,
@@ -55,32 +54,32 @@ class Workers(Protocol):
         peak_memory_bytes: int = 0,
         about: str = "",
     ) -> Job[Answer]:
-        """Asks a question.
+        """Submits a question.
 
-        ``key`` identifies the file it uses, ``heavy`` marks a parse; ``peak_memory_bytes`` is its estimated peak memory;
-        ``about`` is the address of the trace, for messages.
+        ``key`` identifies the file it uses. ``heavy`` marks a parse, and ``peak_memory_bytes`` is its estimated
+        peak memory. ``about`` is the path of the trace, for messages.
         """
         ...
 
     def cancel(self, job: Job[Answer]) -> None:
-        """Stops a job; its future then raises Cancelled unless it was done."""
+        """Stops a job. Its future raises Cancelled unless it was already done."""
         ...
 
     def leave(self, job: Job[Answer]) -> None:
-        """Records that a job is no longer needed: it is not started, or ended unless it finishes soon."""
+        """Marks a job as abandoned. It is stopped unless it finishes soon."""
         ...
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """Records that a job is needed again; False when it was stopped already."""
+        """Marks an abandoned job as needed again. Returns False if it was already stopped."""
         ...
 
     def close(self) -> None:
-        """Ends all workers."""
+        """Stops all workers."""
         ...
 
 
 class InlineWorkers:
-    """Answers every question at once in the calling thread, for short-lived processes."""
+    """Answers every question immediately in the calling thread, for short-lived processes."""
 
     def __init__(self, report: Report = lambda progress: None, budget: int | None = None) -> None:
         self.budget = budget or budget_bytes()
@@ -100,7 +99,7 @@ class InlineWorkers:
         peak_memory_bytes: int = 0,
         about: str = "",
     ) -> Job[Answer]:
-        """Answers at once; the returned job is done."""
+        """Answers the question immediately. The returned job is done."""
         job = Job(question, key, heavy)
         try:
             report = self._report if heavy else lambda progress: None
@@ -124,11 +123,11 @@ class InlineWorkers:
 
 
 class Pool:
-    """At most ``size`` worker processes, started on demand; at most ``heavy`` of them parse.
+    """At most ``size`` worker processes, started on demand. At most ``heavy`` of them parse.
 
-    Parses together stay within ``budget`` bytes; a larger one runs without other parses. A job prefers the idle worker
-    that last used its key, which has its data in memory. An answer may take ``limit_seconds`` (None: no limit);
-    ``watch`` has the rules for ending jobs early.
+    Concurrent parses stay within ``budget`` bytes; a larger parse runs alone. A job prefers the idle worker that
+    used its key last, because the data is in its memory. ``limit_seconds`` limits the time of an answer (None =
+    unlimited). ``timeouts.py`` has the rules for stopping jobs.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class Pool:
         _open_pools.add(self)
 
     def warm(self) -> None:
-        """Starts a worker in advance, once, so that its libraries are loaded for the first question."""
+        """Starts one worker in advance, so that the first question does not wait for imports."""
         with self._changed:
             warmed, self._warmed = self._warmed, True
         if not warmed:
@@ -169,7 +168,7 @@ class Pool:
         peak_memory_bytes: int = 0,
         about: str = "",
     ) -> Job[Answer]:
-        """Queues a question. See Workers."""
+        """Queues a question (see ``Workers.submit``)."""
         job = Job(question, key, heavy, peak_memory_bytes, about)
         with self._changed:
             if self._closed:
@@ -192,7 +191,7 @@ class Pool:
         return max(asking, 1) > sum(seat.is_free for seat in self._seats)
 
     def cancel(self, job: Job[Answer]) -> None:
-        """Takes a waiting job off the queue; kills the worker of a running one."""
+        """Removes a waiting job from the queue, or kills the worker of a running job."""
         with self._changed:
             waiting = self._stop(job, Cancelled(job.name))
         # Outside the lock: callbacks of a future may take locks of their own.
@@ -200,7 +199,7 @@ class Pool:
             job.future.set_exception(Cancelled(job.name))
 
     def leave(self, job: Job[Answer]) -> None:
-        """Takes a waiting job off the queue; ends a running one unless it finishes soon."""
+        """Removes a waiting job from the queue. A running job is stopped unless it finishes soon."""
         with self._changed:
             job.unwanted_since = time.monotonic()
             waiting = job in self._pending
@@ -208,7 +207,7 @@ class Pool:
             self.cancel(job)
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """Records that a job is needed again; False when it was stopped already."""
+        """Marks an abandoned job as needed again. Returns False if it was already stopped."""
         with self._changed:
             if job.stopped is None:
                 job.unwanted_since = None
@@ -249,7 +248,7 @@ class Pool:
                 job.future.set_exception(why)
 
     def close(self) -> None:
-        """Kills all workers; jobs under way raise Cancelled."""
+        """Kills all workers. Unfinished jobs raise Cancelled."""
         with self._changed:
             self._closed = True
             waiting, self._pending = self._pending, []
@@ -310,7 +309,7 @@ class Pool:
         return next((job for job in allowed if not any(job.key in other.warm for other in others)), None)
 
     def _attempt(self, seat: _Seat, job: Job[Answer]) -> Answer:
-        """The result of a job, tried again once when its worker died. Raises what the task raised, or WorkerDied."""
+        """Runs a job, and repeats it once if its worker dies. Raises the error of the task, or WorkerDied."""
         deaths: list[Death] = []
         while len(deaths) < 2:
             try:
@@ -333,7 +332,7 @@ class Pool:
         raise deaths[-1].error(job.label)
 
     def _run(self, seat: _Seat, process: Process, job: Job[Answer]) -> Answer:
-        """Sends a job and waits for its result. Raises EOFError or OSError when the process dies."""
+        """Sends a job and waits for its result. Raises EOFError or OSError if the process dies."""
         worker_main.send(process.questions, job.question)
         while True:
             message = worker_main.receive(process.answers)
@@ -356,7 +355,7 @@ class Pool:
 
 
 class _Seat(Seat):
-    """A slot for one worker process, and its job."""
+    """A slot for one worker process, with its current job."""
 
     def __init__(self, memo_bytes: int) -> None:
         super().__init__(memo_bytes)
@@ -368,20 +367,20 @@ class _Seat(Seat):
 
     @property
     def is_free(self) -> bool:
-        """Whether it takes the next job at once, or before another process could be started for it."""
+        """Whether it is idle, or only warming up."""
         return self.job is None or isinstance(self.job.question, Ready)
 
 
 class _GaveWay(Exception):
-    """A job was ended to let others pass; it goes back to the queue."""
+    """A long job was stopped to make room for short ones. It returns to the queue."""
 
 
 class WorkerBug(TorchTraceError):
-    """A task raised an unexpected error; the log has the traceback."""
+    """A task raised an unexpected error. The log has the traceback."""
 
 
 def default_size() -> int:
-    """Returns the number of workers allowed by the environment, cores and memory budget."""
+    """Returns the number of workers: TORCH_TRACE_WORKERS, or limited by cores and memory budget."""
     wanted = os.environ.get(WORKERS_VARIABLE, "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)

@@ -22,7 +22,7 @@ _gone: ContextVar[Callable[[], bool] | None] = ContextVar("torch_trace_gone", de
 
 @contextmanager
 def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
-    """Cancels questions of this thread once ``gone`` reports that the client disconnected."""
+    """Cancels the questions of this thread if ``gone`` returns True, because the client disconnected."""
     token = _gone.set(gone)
     try:
         yield
@@ -31,7 +31,7 @@ def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
 
 
 class _Flight:
-    """A submitted question and the number of waiting threads."""
+    """A submitted question and the number of threads that wait for it."""
 
     def __init__(self, job: Job[Any]) -> None:
         self.job = job
@@ -39,7 +39,7 @@ class _Flight:
 
 
 class Desk:
-    """Submits questions and waits; identical questions in progress share one answer."""
+    """Submits questions and waits for answers. Identical concurrent questions share one answer."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -49,9 +49,9 @@ class Desk:
     def ask(
         self, question: Question[Answer], key: str, about: str, heavy: bool = False, peak_memory_bytes: int = 0
     ) -> Answer:
-        """Returns the answer. Raises its error, and Cancelled when the client disconnected.
+        """Returns the answer. Raises its error, or Cancelled if the client disconnected.
 
-        ``key``, ``about``, ``heavy`` and ``peak_memory_bytes`` are those of ``Workers.submit``.
+        The parameters are those of ``Workers.submit``.
         """
         flight = self._join(question, key, about, heavy, peak_memory_bytes)
         try:
