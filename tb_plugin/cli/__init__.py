@@ -1,7 +1,7 @@
 """The command ``torch-trace``.
 
-Numbers go to stdout, progress to stderr. ``--help`` and wrong arguments import neither numpy nor pyarrow: each command
-is imported when it runs, and the choices of its options are listed here.
+Numbers go to stdout, progress to stderr. ``--help`` must not import numpy or pyarrow, so each command is imported
+when it runs and the option choices are listed here.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ FORMATS = ("folded", "speedscope")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code (README lists them).
+    """Runs the command and returns its exit code (see README).
 
-    Without ``argv`` it owns the process and may change global state.
+    Without ``argv`` it may change the global state of the process.
     """
     arguments = _parser().parse_args(argv)
     _end_in_order()

@@ -1,4 +1,4 @@
-"""``torch-trace report``: the numbers of profiles as text, Markdown or JSON."""
+"""``torch-trace report``: views of profiles as text, Markdown or JSON."""
 
 from __future__ import annotations
 

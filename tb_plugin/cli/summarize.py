@@ -1,4 +1,4 @@
-"""``torch-trace summarize``: summaries of ranks, computed locally or by Dask."""
+"""``torch-trace summarize``: rank summaries, computed locally or on Dask."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def summarize(arguments: argparse.Namespace) -> int:
 
 
 def _join(path: str, summaries: AbstractSet[str]) -> None:
-    """Combines the ranks of each run in the cache, for TensorBoard on this machine, and prints findings.
+    """Merges the ranks of each run in the cache, for TensorBoard on this machine, and prints findings.
 
-    Runs are identified by their paths in ``summaries``, below ``path``: their names may differ from those of the
-    traces. Runs that need a trace to be read are skipped. Raises TorchTraceError.
+    Runs are identified by their paths in ``summaries``, because their names may differ from those of the traces. A
+    run is skipped if any of its traces would have to be read. Raises TorchTraceError.
     """
     store = open_store()
     if store.is_private:  # it goes with this process
@@ -127,7 +127,7 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
 
 
 def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
-    """The traces that are meant. Raises NotFoundError."""
+    """Returns the selected traces. Raises NotFoundError."""
     catalog = scanned(arguments.path)
     entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
     found = [entry.files for entry in entries if entry.files.reader.raw is RawTrace and entry.files.is_present]
@@ -154,7 +154,7 @@ def _jobs(found: Sequence[ProfileFiles], to: str) -> list[RankJob]:
 
 
 def _summaries(to: str) -> dict[str, StoredFile]:
-    """The summaries that are there already by the main file that they are of. Raises StorageError."""
+    """Returns the existing summaries by main file of the trace. Raises StorageError."""
     try:
         files = Folder(to).list().files
     except NotFoundError:  # it is made

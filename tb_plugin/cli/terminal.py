@@ -1,6 +1,6 @@
-"""Terminal output with untrusted text escaped.
+"""Terminal output that escapes untrusted text.
 
-Control characters could rewrite the screen; direction marks could reverse text.
+Control characters could rewrite the screen; bidirectional marks could reverse text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def complain_of_bug(error: BaseException) -> None:
 
 
 def write_json(document: object) -> None:
-    r"""Writes a document as one line of JSON to stdout; unsafe characters become ``\uXXXX``."""
+    r"""Writes a document to stdout as one line of JSON. Unsafe characters become ``\uXXXX``."""
     text = msgspec.json.encode(document).decode()
     data = (text if text.isprintable() else _HIDDEN.sub(_escape, text)).encode() + b"\n"
     sys.stdout.flush()
@@ -67,7 +67,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def width() -> int:
-    """Returns the width of a table in cells: COLUMNS, the terminal, or PIPED_WIDTH."""
+    """Returns the width for tables in characters: COLUMNS, the terminal width, or PIPED_WIDTH."""
     wished = os.environ.get("COLUMNS", "")
     if wished.isdecimal() and wished.isascii() and 0 < len(wished) < 6 and int(wished) > 0:
         return int(wished)
@@ -95,7 +95,7 @@ class _Lines(logging.Formatter):
 
 @contextmanager
 def logged() -> Iterator[None]:
-    """Shows warnings of this package on stderr while the block runs."""
+    """Shows warnings of this package on stderr during a ``with`` block."""
     log, handler = logging.getLogger("torch_trace"), logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_Lines())

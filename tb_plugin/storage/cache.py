@@ -1,8 +1,8 @@
-"""A file store by key with bounded size.
+"""A file cache with limited size.
 
-It knows no types: keys are texts, values are files. Writes are atomic, so several processes may share one folder; above
-the limit, the least recently used files are removed. Anybody may clear the folder at any time. If the folder cannot be
-written, a private temporary one is used.
+Keys are texts and values are files. Writes are atomic, so several processes may share one folder. Above the size
+limit, the least recently used files are removed. Users may clear the folder at any time. If the folder is not
+writable, a private temporary folder is used.
 """
 
 from __future__ import annotations
@@ -46,31 +46,29 @@ _FREE_DIVISOR = 16
 
 
 class FileStore:
-    """Files by key in one folder of at most ``limit_bytes`` (briefly more while a file is written)."""
+    """A cache folder of at most ``limit_bytes``. It may briefly grow larger while a file is written."""
 
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, is_private: bool = False) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._held: Counter[Path] = Counter()
         self._unseen_bytes: int | None = None
-        """Bytes written since the folder was last checked; None before the first check, because other processes
-        write too.
-        """
+        """Bytes written since the folder was last listed. None before the first listing."""
         self._lock = threading.Lock()
         self._is_private = is_private
         _make(folder)
 
     @property
     def is_private(self) -> bool:
-        """Returns whether the folder is private and removed when this process ends."""
+        """Returns whether the folder is temporary and removed when this process ends."""
         return self._is_private
 
     def path(self, key: str, suffix: str) -> Path:
-        """Returns the path for a key, whether or not the file exists."""
+        """Returns the path for a key, even if the file does not exist."""
         return self.folder / (hashlib.blake2b(key.encode(), digest_size=20).hexdigest() + suffix)
 
     def get(self, key: str, suffix: str) -> Path | None:
-        """Returns the file of a key and marks it as used; None if it does not exist."""
+        """Returns the file of a key and marks it as recently used. None: no such file."""
         path = self.path(key, suffix)
         try:
             os.utime(path)
@@ -79,20 +77,20 @@ class FileStore:
         return path
 
     def has_any(self, suffix: str) -> bool:
-        """Returns whether any file has that suffix, with one directory listing."""
+        """Returns whether any file has the suffix. Lists the folder once."""
         return any(path.name.endswith(suffix) for path in self._files())
 
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
-        """Lets ``write`` fill a file and stores it under the key, atomically. Errors of ``write`` are passed on."""
+        """Creates the file of a key atomically: ``write`` fills it. Errors of ``write`` are raised."""
         path = self.path(key, suffix)
         write_atomically(path, write)
         self.count(path)
         return path
 
     def count(self, path: Path) -> None:
-        """Counts a file that was written in place, for instance by a worker process, and evicts files when due.
+        """Adds a file that was written in place to the total size, and evicts files if necessary.
 
-        Listing the whole folder for each of a thousand small files would be quadratic.
+        Listing the folder for each of a thousand small files would be quadratic.
         """
         try:
             size = path.stat().st_size
@@ -109,9 +107,9 @@ class FileStore:
         _remove(path)
 
     def leave(self, error: CacheRefused) -> bool:
-        """Switches from an unwritable folder to a private temporary one; False if it is private already.
+        """Switches from an unwritable folder to a private temporary one. Returns False if it is already private.
 
-        Files in the old folder stay.
+        The files in the old folder remain.
         """
         with self._lock:
             if error.where != str(self.folder):
@@ -127,7 +125,7 @@ class FileStore:
 
     @contextmanager
     def pinned(self, *paths: Path) -> Iterator[None]:
-        """Protects files from eviction by this process, including files that are created meanwhile."""
+        """Prevents this process from evicting the given files, even if they do not exist yet."""
         with self._lock:
             self._held.update(paths)
         try:
@@ -146,9 +144,10 @@ class FileStore:
             return []
 
     def evict(self, keep: Path | None = None) -> None:
-        """Removes least recently used files until some space is free; never ``keep`` or protected files.
+        """Removes least recently used files until the folder is below the limit.
 
-        Files being written count, but only abandoned ones are removed.
+        It never removes ``keep`` or protected files. Unfinished files count towards the size, but are removed only
+        if abandoned.
         """
         with self._lock:
             kept = {*self._held, keep}
@@ -174,9 +173,9 @@ class FileStore:
 
 
 def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
-    """Lets ``write`` fill a temporary file and moves it to ``path``, so that no partial file is visible.
+    """Creates the file ``path`` atomically: ``write`` fills a temporary file, which is then renamed.
 
-    Raises what ``write`` raises, and OSError.
+    Raises OSError, and the errors of ``write``.
     """
     _make(path.parent)
     # Not by process id: machines that share a folder may give out the same.
@@ -191,7 +190,10 @@ def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
 
 
 def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
-    """Lets ``write`` fill a temporary file and moves it to ``target`` when complete. Raises CacheRefused."""
+    """Creates the cache file ``target`` atomically: ``write`` fills a temporary file, which is then renamed.
+
+    Raises CacheRefused.
+    """
     try:
         try:
             return write_atomically(Path(target), write)
@@ -202,7 +204,7 @@ def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
 
 
 def refused(path: Path, error: OSError) -> CacheRefused:
-    """Returns the user message for a failed write to the cache."""
+    """Returns the user-facing error for a failed write to the cache."""
     do = f"Free space, or choose another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return CacheRefused("The cache folder is full.", str(path.parent), do)
@@ -211,7 +213,7 @@ def refused(path: Path, error: OSError) -> CacheRefused:
 
 
 def open_store() -> FileStore:
-    """Returns the store from the environment; a private temporary one if its folder cannot be written."""
+    """Returns the cache in the configured folder, or in a private temporary one if that is not writable."""
     remove_abandoned()
     folder = _wanted_folder()
     limit = _limit_bytes()

@@ -1,8 +1,8 @@
-"""Cloud addresses as users write them, translated for fsspec.
+"""Cloud URLs and their settings for fsspec.
 
-Each library finds its own credentials; without any, access is anonymous, as for public buckets. This module adds
-settings that torch-tb-profiler documented and the libraries ignore: ``S3_ENDPOINT``, ``S3_USE_HTTPS``,
-``S3_VERIFY_SSL``, ``AWS_REGION``, and the plain https address of Azure.
+Each library finds its own credentials; without any, access is anonymous, as for public buckets. This module
+supports settings that torch-tb-profiler documented but the libraries ignore: ``S3_ENDPOINT``, ``S3_USE_HTTPS``,
+``S3_VERIFY_SSL``, ``AWS_REGION``, and plain https addresses of Azure.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _HADOOP = ("libhdfs", "libjvm")
 
 @dataclass(frozen=True)
 class Address:
-    """A URL for fsspec, and the options of its file system.
+    """A URL and the options of its fsspec file system.
 
-    ``file_system`` is "module:class" if it is not the fsspec default of the scheme.
+    ``file_system`` is "module:class" if it differs from the fsspec default for the scheme.
     """
 
     url: str
@@ -43,7 +43,7 @@ class Address:
 
 
 def address_of(url: str, anonymous: bool = False) -> Address:
-    """Returns the address of a URL with a scheme; ``anonymous`` requests without credentials."""
+    """Returns the fsspec address of a URL. ``anonymous`` means access without credentials."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     if parts.password:
@@ -59,20 +59,20 @@ def address_of(url: str, anonymous: bool = False) -> Address:
 
 
 def extra_of(url: str) -> str | None:
-    """Returns the extra that installs the file system of a URL, if there is one."""
+    """Returns the package extra that installs the file system of a URL, or None."""
     parts = urlsplit(url)
     return "azure" if _is_blob(parts) else EXTRAS.get(parts.scheme.lower())
 
 
 def lacks_credentials(error: BaseException) -> bool:
-    """Returns whether a library found no credentials at all; false for wrong credentials."""
+    """Returns whether an error means that no credentials were found; False for wrong credentials."""
     return any(_says_none(cause) for cause in _chain(error))
 
 
 def shorten_pauses(fs: Any) -> None:
-    """Makes the Azure library retry after 3, 5 and 9 s (±2 s) instead of 18, 24 and 42 s.
+    """Shortens the retry pauses of the Azure library to 3, 5 and 9 s, from 18, 24 and 42 s.
 
-    adlfs does not pass such a setting on. If its client changes, the long pauses return.
+    adlfs has no option for this. If its client changes, the long pauses return.
     """
     client = getattr(fs, "service_client", None)
     policy = getattr(getattr(client, "_config", None), "retry_policy", None)
@@ -81,16 +81,16 @@ def shorten_pauses(fs: Any) -> None:
 
 
 def check_credentials(fs: Any) -> None:
-    """Raises an error for ``lacks_credentials`` if adlfs would use default credentials and there are none.
+    """Raises an error for ``lacks_credentials`` if Azure has no default credentials.
 
-    Otherwise the Azure library searches for them for a minute.
+    Without this check, the Azure library searches for them for a minute.
     """
     if (credential := getattr(fs, "sync_credential", None)) is not None:
         credential.get_token(_AZURE_SCOPE)
 
 
 def lacks_hadoop(error: BaseException) -> bool:
-    """Returns whether pyarrow could not load the native client of Hadoop."""
+    """Returns whether an error means that pyarrow could not load the native Hadoop client."""
     return any(library in str(cause) for cause in _chain(error) for library in _HADOOP)
 
 

@@ -1,6 +1,6 @@
-"""Log directories on any file system, and their files.
+"""Log directories on any file system.
 
-fsspec is imported inside functions because TensorBoard imports the plugin at every start.
+fsspec is imported inside functions, because TensorBoard imports the plugin at every start.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LONGEST_REASON = 300
 
 
 class _Broken(Exception):
-    """An interrupted copy; ``error`` is the error of the library."""
+    """An interrupted copy. ``error`` is the error of the library."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -52,9 +52,10 @@ class _Broken(Exception):
 
 
 class Folder:
-    """A log directory, or a single file.
+    """A log directory or a single file.
 
-    ``url`` and ``locate`` are for messages: as written, expanded, without credentials. Methods return the bytes.
+    ``url`` is for messages: it is expanded and contains no credentials. Files are returned as stored, without
+    decompression.
     """
 
     def __init__(self, url: str) -> None:
@@ -63,16 +64,16 @@ class Folder:
         self.url = self._real if self.is_local else redact(self._real)
         self._anonymous = False
         self._answered = False
-        """Whether any listing succeeded, so that the credentials are valid."""
+        """Whether any listing has succeeded, so that the credentials are known to be valid."""
         self._listing: Future[dict[str, dict[str, Any]]] | None = None
         self._is_file = False
-        """Whether the last listing of a remote place reported a single file."""
+        """Whether the remote URL is a single file, according to the last listing."""
         self._told = False
-        """Whether the log already reports that links are refused."""
+        """Whether the refused links were logged already."""
 
     @property
     def name(self) -> str:
-        """Returns the base name of the directory; for a single file, that of its parent directory."""
+        """Returns the name of the directory, or of the parent directory of a single file."""
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
             return (path.parent if path.is_file() else path).name or "root"
@@ -83,13 +84,11 @@ class Folder:
 
     @property
     def is_file(self) -> bool:
-        """Returns whether it is a single file; for a remote place, according to the last listing."""
+        """Returns whether it is a single file. A remote URL is checked when it is listed."""
         return Path(self.url).is_file() if self.is_local else self._is_file
 
     def list(self) -> Listing:
-        """Returns all files below. Raises NotFoundError when the path does not exist, StorageError when it cannot be
-        read.
-        """
+        """Lists all files recursively. Raises NotFoundError, StorageError."""
         if self.is_local:
             return self._list_local()
         return self._list_remote()
@@ -107,7 +106,7 @@ class Folder:
     def address(self) -> str:
         """Returns an address with which another process can open the directory.
 
-        It may contain credentials: never put it into a message.
+        It may contain credentials, so never put it into a message.
         """
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
@@ -123,13 +122,13 @@ class Folder:
             raise self._refused(error, path) from error
 
     def located(self, file: StoredFile) -> Located:
-        """Returns a listed file of a local directory in a form that guards against replaced files."""
+        """Returns a listed local file, with the data to detect that it was replaced."""
         path = self.locate(file.path)
         is_root = path == self.url or follows_links()
         return Located(path, "" if is_root else os.path.realpath(self.url), file.fingerprint)
 
     def open(self, file: StoredFile) -> BinaryIO:
-        """Returns the stored bytes of a listed file. Raises StorageError, also if the file was replaced."""
+        """Opens a listed file, as stored. Raises StorageError, also if the file was replaced."""
         if self.is_local:
             return open_local(self.located(file))
         if not self._is_still(file):
@@ -143,7 +142,7 @@ class Folder:
             raise self._refused(error, file.path) from error
 
     def head(self, file: StoredFile, size_bytes: int) -> bytes:
-        """Returns the first bytes of a listed, non-empty file. Raises StorageError."""
+        """Returns the first ``size_bytes`` of a non-empty file, as stored. Raises StorageError."""
         if self.is_local:
             with self.open(file) as stream:
                 return stream.read(size_bytes)
@@ -155,10 +154,11 @@ class Folder:
             raise self._refused(error, path) from error
 
     def copy(self, file: StoredFile, target: Path, watch: Callable[[int], None] = lambda done_bytes: None) -> None:
-        """Streams a listed remote file into a local path; ``watch`` gets the bytes done, and may raise to stop.
+        """Copies a remote file to the local path ``target``. ``watch`` receives the bytes copied, and may raise to
+        stop.
 
-        An interrupted or short copy is repeated: libraries retry requests, but not all of them restart a broken stream.
-        Raises StorageError, also if the file was replaced.
+        An interrupted or incomplete copy is repeated, because not all libraries resume a broken stream. Raises
+        StorageError, also if the file was replaced.
         """
         for attempt in range(COPY_ATTEMPTS):
             if attempt:
@@ -180,9 +180,9 @@ class Folder:
         raise failure
 
     def _download(self, file: StoredFile, target: Path, watch: Callable[[int], None]) -> bool:
-        """One stream to ``target``; whether it has the right size.
+        """Copies the file once. Returns whether the size is right.
 
-        Raises _Broken when it breaks after it began, StorageError when it does not begin, and what ``watch`` raises.
+        Raises _Broken if the stream breaks, StorageError if it cannot be opened, and the errors of ``watch``.
         """
         from fsspec.callbacks import Callback
 
@@ -207,7 +207,10 @@ class Folder:
         return target.stat().st_size == file.size
 
     def _is_still(self, file: StoredFile) -> bool:
-        """Whether the store still has the listed version of a file; true where it states none. Raises StorageError."""
+        """Returns whether the file still has the listed version; True if the storage has no versions.
+
+        Raises StorageError.
+        """
         fs, place = self._place(file.path)
         try:
             fs.invalidate_cache()  # the libraries keep what a listing said
@@ -221,7 +224,7 @@ class Folder:
         )
 
     def _place(self, path: str = "") -> tuple[Any, str]:
-        """The file system, and the place on it of a listed file or of the directory. Raises StorageError."""
+        """Returns the fsspec file system and the path on it. Raises StorageError."""
         fs, root = _filesystem(self._real, self._anonymous)
         # Joined here and not as a URL: a name may hold "?", "#" or "%".
         return fs, f"{root.rstrip('/')}/{path}" if path and self.locate(path) != self.url else root
@@ -274,7 +277,7 @@ class Folder:
         return Listing(tuple(sorted(files, key=lambda f: f.path)))
 
     def _find(self) -> tuple[str, dict[str, dict[str, Any]]]:
-        """Lists recursively in a separate thread: an unreachable store must not block the scan for minutes."""
+        """Lists recursively in a separate thread, because an unreachable storage may block for minutes."""
         fs, root = self._place()
         if self._listing is None:
             self._listing = Future()
@@ -302,17 +305,17 @@ class Folder:
 
 
 class FileSource:
-    """The bytes of one profile with located files: name -> local file (a ``readers.Source``)."""
+    """The files of one profile as a ``readers.Source``. ``paths`` maps names to local files."""
 
     def __init__(self, paths: Mapping[str, str | Located]) -> None:
         self._paths = dict(paths)
 
     def names(self) -> Sequence[str]:
-        """Names of the files, relative to the profile."""
+        """Returns the file names, relative to the profile."""
         return tuple(self._paths)
 
     def open(self, name: str) -> BinaryIO:
-        """Returns the stored bytes of one file. Raises StorageError."""
+        """Opens one file, as stored. Raises StorageError."""
         return open_local(self._paths[name])
 
     def size(self, name: str) -> int:
@@ -321,7 +324,7 @@ class FileSource:
 
 
 def open_local(path: str | Located) -> BinaryIO:
-    """Returns the stored bytes of a local file. Raises StorageError, also if it is not regular or was replaced."""
+    """Opens a local file, as stored. Raises StorageError, also if it is not a regular file or was replaced."""
     try:
         return open_regular(path)
     except OSError as error:
@@ -343,7 +346,7 @@ def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is
 
 
 def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
-    """The fsspec file system of a URL and the path on it. Raises StorageError."""
+    """Returns the fsspec file system of a URL and the path on it. Raises StorageError."""
     import fsspec
 
     scheme = scheme_of(url) or "file"

@@ -1,4 +1,4 @@
-"""Times as reported by storages."""
+"""Timestamps from storage systems."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SECOND = 1_000_000_000
 
 
 def nanoseconds(stated: object) -> int | None:
-    """Returns a reported time (datetime, ISO 8601 or seconds) as nanoseconds since 1970; None for others."""
+    """Converts a datetime, ISO 8601 text or seconds to nanoseconds since 1970; returns None for anything else."""
     if isinstance(stated, str):
         try:
             stated = datetime.fromisoformat(stated)

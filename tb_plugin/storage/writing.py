@@ -15,10 +15,10 @@ _ATOMIC = {*EXTRAS, "https", "http"}
 
 
 def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
-    """Writes ``root``/``path`` on an fsspec file system, or on this machine for None. Raises what the file system
-    raises.
+    """Writes ``root``/``path``, on the fsspec file system ``fs`` or locally if it is None.
 
-    The path may be the object name in a store with other writers. Raises ValueError if it leaves the root.
+    Raises the errors of the file system, and ValueError if ``path`` leads outside ``root``: other users may have
+    chosen the name.
     """
     if ".." in re.split(r"[/\\]", path) or PureWindowsPath(path).anchor:
         raise ValueError("a name that leads out of the directory")
