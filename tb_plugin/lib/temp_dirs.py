@@ -1,7 +1,7 @@
-"""Private temporary folders, removed at exit.
+"""Private temporary directories, removed at exit.
 
-Folders of killed processes are removed at the next start: SIGKILL and SIGHUP run no code. Each folder has a lock that
-the system releases when its process ends.
+Directories of killed processes are removed at the next start, because SIGKILL and SIGHUP run no cleanup. Each
+directory has a lock that the system releases when its process ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOCK = ".lock"
 
 
 class PrivateFolder:
-    """A temporary folder that only this user may read. Removes those of ended processes."""
+    """A temporary directory that only this user can read. Creating one removes abandoned ones."""
 
     def __init__(self) -> None:
         remove_abandoned()
@@ -40,7 +40,7 @@ class PrivateFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Removes the folder and all that is in it."""
+        """Removes the directory and its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
@@ -48,7 +48,10 @@ class PrivateFolder:
 
 
 def remove_abandoned() -> None:
-    """Removes private folders whose process has ended. One without a lock is skipped: it may be under construction."""
+    """Removes private directories whose process has ended.
+
+    Directories without a lock are skipped, because another process may be creating them.
+    """
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or (hasattr(os, "getuid") and folder.stat().st_uid != os.getuid()):

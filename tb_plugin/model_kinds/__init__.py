@@ -1,6 +1,6 @@
-"""Kinds of profiles.
+"""Models: the kinds of profiles.
 
-``MODELS`` declares them; their code is imported at first use.
+``MODELS`` declares them. Their code is imported at first use.
 """
 
 from __future__ import annotations

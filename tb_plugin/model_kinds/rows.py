@@ -1,4 +1,4 @@
-"""Models without events, one row each."""
+"""Declarations of models without events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes with parameters and answers, for docs/reference/http.md."""
+"""Descriptions of the HTTP routes, for docs/reference/http.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Route(NamedTuple):
-    """A route below ``/data/plugin/torch_trace/``. Its texts are Markdown."""
+    """A route below ``/data/plugin/torch_trace/``, described in Markdown."""
 
     path: str
     parameters: str

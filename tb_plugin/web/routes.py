@@ -1,6 +1,6 @@
-"""HTTP routes: parse a request, call the workspace, encode the answer.
+"""HTTP routes.
 
-docs/http.md is the contract.
+Each parses a request, calls the workspace and encodes the response. docs/http.md documents them.
 """
 
 from __future__ import annotations
@@ -56,10 +56,9 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
 class _Answer(Response):
-    """A response with a content type even without a body: TensorBoard warns if it is missing."""
+    """A response that always has a content type, because TensorBoard warns if it is missing."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
-        """Returns the headers with the content type, which werkzeug removes from a 304."""
         headers = super().get_wsgi_headers(environ)
         if "Content-Type" not in headers and "Content-Type" in self.headers:
             headers["Content-Type"] = self.headers["Content-Type"]
@@ -67,14 +66,17 @@ class _Answer(Response):
 
 
 class Routes:
-    """The WSGI application behind every URL. The first request that needs data calls ``open_workspace``."""
+    """The WSGI application for all URLs of the plugin.
+
+    ``open_workspace`` is called at the first request that needs data.
+    """
 
     def __init__(self, open_workspace: Callable[[], Workspace]) -> None:
         self._open = open_workspace
         self._catalog = CatalogCache()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answers one request. Every error becomes a JSON answer."""
+        """Answers one request. All errors become JSON responses."""
         request = Request(environ)
         try:
             check_host(environ)
@@ -189,7 +191,7 @@ def _place(request: Request) -> Place:
 
 
 def _params(request: Request, table: str | None) -> Params:
-    """What a view or table is asked. Raises BadRequest."""
+    """Returns the parameters of a view or table. Raises BadRequest."""
     where = []
     for item in request.args.getlist("where"):
         column, separator, value = item.partition(":")
