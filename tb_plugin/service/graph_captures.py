@@ -170,7 +170,7 @@ class Captures:
         return "|".join([_source(used), *map(self._loader.key, used)]) if used else ""
 
     def for_all(self, text: str, worker: str | None, workers: int) -> Callable[[Entry], str]:
-        """Returns a function from each of several profiles to its capture text.
+        """Returns a function that maps each of several profiles to its capture text.
 
         A capture of the catalog applies only to ``worker``. A path from the command line may contain captures of
         all workers.
@@ -289,8 +289,8 @@ def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
 def _same_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
     """Returns the captures that may come from the process of ``found``.
 
-    The first non-empty choice is used: equal worker names, a single capture, equal ranks, captures without a rank.
-    Its graphs are compared with the trace before use.
+    In this order: captures with the same worker name, a single capture, captures of the same rank, captures without
+    a rank. Their graphs are compared with the trace before use.
     """
     return [each for kind in _by_model(entries) for each in _of_worker(found, kind)]
 

@@ -42,7 +42,7 @@ class Changes:
     def count(self) -> int:
         """Returns the number of changes so far.
 
-        Read it before the data: a concurrent change then invalidates what you cache.
+        Read it before the data, so that a concurrent change invalidates your cached value.
         """
         return self._count
 

@@ -176,7 +176,7 @@ class Workspace:
         raise Cancelled(f"{entry.files.url} keeps changing.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "", known: bool = False) -> bytes | Profile:
-        """Returns a view or one page of a table as JSON; the Profile until it is loaded. Raises UserError.
+        """Returns a view or one page of a table as JSON, or the loading state of the profile. Raises UserError.
 
         With ``known``, a view of all workers uses only cached inputs and reads nothing.
         """
@@ -186,7 +186,7 @@ class Workspace:
         return self._ask((AskView, AskMultiView), place, view_id, params, steps)
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
-        """Returns timeline tiles as a gzipped Arrow stream; the Profile until it is loaded. Raises UserError."""
+        """Returns timeline tiles as a gzipped Arrow stream, or the loading state of the profile. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return later(entry)
@@ -194,7 +194,7 @@ class Workspace:
         return later(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
-        """Returns all matching rows of a table as CSV; the Profile until it is loaded. Raises UserError."""
+        """Returns all matching rows of a table as CSV, or the loading state of the profile. Raises UserError."""
         return self._ask((AskCsv, AskMultiCsv), place, view_id, params, steps)
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
@@ -246,7 +246,7 @@ class Workspace:
     def window(
         self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None
     ) -> Download | Profile:
-        """Returns the events in a time range as Chrome JSON; the Profile until it is loaded. Raises UserError."""
+        """Returns the events in a time range as Chrome JSON, or the loading state of the profile. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return later(entry)
@@ -259,7 +259,7 @@ class Workspace:
         return Download(f"{entry.files.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
-        """Returns merged stacks in the format ``form``; the Profile until it is loaded. Raises UserError."""
+        """Returns merged stacks in the format ``form``, or the loading state of the profile. Raises UserError."""
         from tb_plugin.service.answers.stack_export import SUFFIXES
         from tb_plugin.views.stacks.view import choice_of
 
@@ -296,7 +296,7 @@ class Workspace:
         return path
 
     def original(self, place: Place) -> Download | Profile:
-        """Returns the unchanged file of a loaded profile; the Profile until it is loaded. Raises UserError.
+        """Returns the unchanged file of a loaded profile, or the loading state. Raises UserError.
 
         Other files are never returned, even if they have the name of a trace.
         """

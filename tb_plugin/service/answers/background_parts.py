@@ -1,4 +1,4 @@
-"""Results of ranks computed by a Dask cluster in the background.
+"""Rank results computed by a Dask cluster in the background.
 
 Only a background thread talks to the scheduler, so request threads neither import Dask nor wait for it. A local
 worker process validates each result like any rank summary.

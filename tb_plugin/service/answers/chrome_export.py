@@ -216,7 +216,7 @@ def _identity(text: str) -> int | str:
 
 
 def _microseconds(time_ns: int) -> msgspec.Raw:
-    """Returns microseconds as exact digits: a float loses nanoseconds of times since 1970."""
+    """Returns microseconds with all digits, because a float would lose the nanoseconds."""
     whole, rest = divmod(abs(time_ns), 1000)
     sign = "-" if time_ns < 0 else ""
     return msgspec.Raw(f"{sign}{whole}.{rest:03d}".encode() if rest else f"{sign}{whole}".encode())

@@ -1,4 +1,4 @@
-"""Files to download."""
+"""Files for download."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNK_BYTES = 1024 * 1024
 class Download:
     """A file to download.
 
-    ``gzipped`` means that the chunks are compressed for the transfer only.
+    If ``gzipped``, the chunks are compressed, and the client decompresses them.
     """
 
     name: str

@@ -56,7 +56,7 @@ class _Inputs:
 
 
 class MultiProfileAnswers:
-    """Answers views of several profiles from one result per profile."""
+    """Answers requests for views of several profiles."""
 
     def __init__(
         self,
@@ -291,7 +291,7 @@ def multi_profile_view(view_id: str) -> Analysis[Any] | None:
 def _baseline(exp: Entry, params: Params) -> Place:
     """Returns the profile that ``base_run``, ``base_worker`` and ``base_span`` name.
 
-    Missing names default to those of the experiment. A missing window does not, because steps of one trace do not
+    Missing names default to those of the experiment. The window has no default, because steps of one trace do not
     apply to another.
     """
     run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))

@@ -98,7 +98,8 @@ class WriteMergedPart:
         )
 
     def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
-        """Returns the reason for each refused summary, by its index in ``parts``. Writes nothing if any is refused.
+        """Merges the results, unless a summary is refused. Returns the reason for each refusal, by index in
+        ``parts``.
 
         Raises CacheFileLost, CacheRefused, and UserError if merging exceeds the memory budget.
         """
@@ -136,9 +137,10 @@ def _handed_over(parts: list[Part]) -> Iterator[Part]:
 
 
 def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the results and, by index, the refused summaries.
+    """Returns the results, and the reason for each refused summary by index. If any is refused, there are no
+    results.
 
-    If any is refused, there are no results. Raises UserError.
+    Raises UserError.
     """
     budget = budget_bytes()
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))

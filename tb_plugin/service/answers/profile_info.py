@@ -29,10 +29,10 @@ def navigation(entry: Entry) -> list[ViewInfo]:
 
 
 def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Profile:
-    """Returns ``profile`` with the views of all ``workers`` that apply to at least one of them.
+    """Adds the views of all workers that apply to at least one of ``workers``.
 
-    Workers are not read for this: an unread worker is assumed to have the data. A view that is hidden when it does
-    not apply appears once a loaded worker has the data.
+    No worker is read for this: an unread worker is assumed to have the data. Views that are hidden unless they
+    apply are added only if a loaded worker has the data.
     """
     model = registry.model_of(entry.files.reader)
     others = [
@@ -103,7 +103,7 @@ def profile_of(entry: Entry) -> Profile:
 
 
 def by_summary(entry: Entry, known: Summary) -> Profile:
-    """Returns an unread profile as ready, described by its rank summary."""
+    """Describes an unread profile by its rank summary. Its state is ``ready``."""
     model = registry.model_of(entry.files.reader)
     return Profile(
         run=entry.files.run,

@@ -88,7 +88,7 @@ class Numbers(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class AskNumbers:
-    """Asks for facts, tables and notices of views.
+    """Asks for facts, tables and notices of the views in ``view_ids``.
 
     Views in ``sentence_ids`` contribute notices only, those in ``counted_ids`` facts only.
     """

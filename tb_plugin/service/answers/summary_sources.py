@@ -64,10 +64,10 @@ class Refusal(NamedTuple):
 
 
 def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the results in rank summaries and, by index, the refused summaries. If any is refused, ignore the
-    results.
+    """Returns the results in rank summaries, and the reason for each refused summary by index.
 
-    The results may take at most ``room_bytes`` of memory together. Raises CacheFileLost if a copy is missing.
+    If any is refused, ignore the results. They may take at most ``room_bytes`` of memory together. Raises
+    CacheFileLost if a copy is missing.
     """
     room = room_bytes
     made: list[Part] = []

@@ -77,7 +77,7 @@ def concurrent_groups(
 
 
 def span_names(names: Sequence[Set[str]]) -> list[str]:
-    """Returns one span name per recording. ``names`` holds the names in its files.
+    """Returns one span name per recording. ``names`` holds, for each recording, the names from its files.
 
     A name shared by all files is used, such as ``fit``, then ``fit (2)``. Other recordings are numbered.
     """

@@ -1,4 +1,4 @@
-"""One profile per rank for merged files."""
+"""Splitting of merged files into one profile per rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worker names from the ranks that files report."""
+"""Worker names derived from the ranks that files report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"rank(\d{1,9})\Z")
 def profiles_without_rank(
     found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[ProfileFiles]:
-    """Returns one profile for each worker with unknown rank. ``infos`` samples the profiles of each run.
+    """Returns one profile for each worker with unknown rank. ``infos`` covers a sample of each run.
 
     A run is skipped if the sample reports no rank, or confirms that worker names are ranks.
     """

@@ -124,7 +124,7 @@ class Wanted:
 
 
 def portable_name(file: StoredFile) -> tuple[str, int]:
-    """Returns (file name, bytes), without the directories, which may move."""
+    """Returns (file name, bytes). Directories are omitted, because users may move files."""
     return PurePosixPath(file.path).name, file.size
 
 

@@ -1,4 +1,4 @@
-"""A block on importing pandas in our own processes."""
+"""Import block for pandas in worker processes and the command line."""
 
 from __future__ import annotations
 

@@ -42,7 +42,8 @@ def environment() -> dict[str, str]:
 
 
 def import_path() -> list[str]:
-    """Returns absolute folders: the standard library, then those of ``PACKAGES`` in the order of ``sys.path``.
+    """Returns absolute folders: the standard library, then the folders of ``PACKAGES``, in the order of
+    ``sys.path``.
 
     The current directory and the folder of the running script come last. They are included only if they contain
     this package or a configured extension (``registry``).

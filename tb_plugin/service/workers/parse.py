@@ -1,4 +1,4 @@
-"""Questions that parse files into column files or open these."""
+"""Questions that parse files and open the resulting column files."""
 
 from __future__ import annotations
 

@@ -380,7 +380,7 @@ class WorkerBug(TorchTraceError):
 
 
 def default_size() -> int:
-    """Returns the number of workers: TORCH_TRACE_WORKERS, or limited by cores and memory budget."""
+    """Returns the number of workers: TORCH_TRACE_WORKERS, or a number limited by cores and memory budget."""
     wanted = os.environ.get(WORKERS_VARIABLE, "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)

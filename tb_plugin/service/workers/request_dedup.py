@@ -1,4 +1,7 @@
-"""De-duplication of identical requests, and cancellation of abandoned ones."""
+"""De-duplication of identical requests.
+
+Abandoned requests are cancelled.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _gone: ContextVar[Callable[[], bool] | None] = ContextVar("torch_trace_gone", de
 
 @contextmanager
 def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
-    """Cancels the questions of this thread if ``gone`` returns True, because the client disconnected."""
+    """Cancels questions asked in the ``with`` block when ``gone`` returns True, because the client disconnected."""
     token = _gone.set(gone)
     try:
         yield

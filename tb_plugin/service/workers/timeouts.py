@@ -1,8 +1,8 @@
 """Time limits of jobs.
 
-No single profile or user may occupy all workers. An answer has a time limit, and an abandoned answer is stopped
-after a few seconds. If all workers are busy and short jobs wait, the longest answer is stopped and repeated later.
-All times are monotonic seconds.
+The rules keep one profile or user from occupying all workers. An answer has a time limit, and an abandoned answer
+is stopped after a few seconds. If all workers are busy and short jobs wait, the longest answer is stopped and
+repeated later. All times are monotonic seconds.
 """
 
 from __future__ import annotations

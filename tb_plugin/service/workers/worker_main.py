@@ -1,7 +1,7 @@
 """Main program of a worker process.
 
-It reads questions from stdin and writes answers to stdout, as pickles after an 8-byte length: a ``Question`` to the
-worker, a ``Message`` from it.
+It reads questions from stdin and writes answers to stdout. Each message is a pickle after an 8-byte length: a
+``Question`` to the worker, a ``Message`` from it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _MEMORY_CODES = (137, -signal.SIGKILL)
 
 
 class Process:
-    """A worker process. Its stderr is forwarded to ours."""
+    """A worker process. Its stderr is forwarded to the parent's stderr."""
 
     def __init__(self, memo_bytes: int) -> None:
         self._popen = subprocess.Popen(
@@ -99,7 +99,7 @@ class Death:
         return f"signal {_signal_name(-self._code)}" if self._code < 0 else f"exit code {self._code}"
 
     def error(self, about: str) -> WorkerDied:
-        """Returns the error after a job died twice. ``about`` is the trace."""
+        """Returns the error for a job whose worker died twice. ``about`` is the path of its trace."""
         if self._code in _MEMORY_CODES:
             return WorkerDied(
                 f"The worker process was killed twice ({self}).",
