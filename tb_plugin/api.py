@@ -37,7 +37,7 @@ from tb_plugin.storage.cache import open_store
 if TYPE_CHECKING:
     import pandas as pd
 
-# The view about all workers together.
+# View of all workers.
 _OF_JOBS = "distributed"
 
 
@@ -88,7 +88,7 @@ def open(
     workspace = Workspace(catalog, InlineWorkers(), open_store())
     workspace.captures.allow(capture, _scanned)
     asked = Place(run, worker, span)
-    if len(catalog.entries()) == 1 and not window:  # a merged file has its ranks once it is read
+    if len(catalog.entries()) == 1 and not window:  # the ranks of a merged file are known only after reading it
         workspace.load(Place())
     if (first := _first_of_job(catalog, asked)) is not None:
         return Job(workspace, Place(*first.key, window, capture))

@@ -6,7 +6,7 @@ import os
 
 from tb_plugin import settings
 
-# Import names of modules with further formats, models and views.
+# Import names of modules with additional formats, models and views.
 EXTENSIONS_VARIABLE = settings.EXTENSIONS.name
 
 

@@ -115,7 +115,7 @@ def _of(payloads: Iterable[object], *about: str) -> list[Finding]:
             said = [*found.values()]
             new = [finding(notice) for notice in payload.notices]
             for one in new if payload.about == "data" else (one for one in new if not _repeats(one, said)):
-                found.setdefault((one.rule, one.text), one)  # several views may say the same
+                found.setdefault((one.rule, one.text), one)  # several views may report the same finding
     return list(found.values())
 
 

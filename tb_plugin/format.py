@@ -26,17 +26,17 @@ _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
     "bytes_per_second": _RATE,
     "watts": ((1.0, "W"),),
     "celsius": ((1.0, "°C"),),
-    "hertz": ((1e6, "MHz"),),  # the one in which clocks of processors are compared
+    "hertz": ((1e6, "MHz"),),  # clock rates of processors are compared in MHz
 }
 
-# Latency alone is the latency of all calls, the sum of wait and transfer.
+# A column named ``latency`` is the sum over all calls, not that of one call.
 _ONE = re.compile(
     r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|delay|lifetime|lateness|skew|residual|latency_(low|high))(_|$)"
     r"|_latency(_|$)"
 )
 _UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")
 _BEFORE = re.compile(r"^before_")
-# A column of tables of events: the parts of an event add up to it.
+# Present in tables of events: the parts of an event add up to it.
 _OF_EVENT = "dur_ns"
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$")
 
@@ -166,7 +166,7 @@ def _percent(ratio: float) -> str:
 
 
 def _grouped(value: float, decimals: int) -> str:
-    # Halves go up, as in the browser; repr is the shortest text of the number.
+    # Halves are rounded up, as in the browser. repr() gives the shortest digits.
     rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
     return f"{rounded:,.{decimals}f}"
 

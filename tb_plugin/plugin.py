@@ -39,7 +39,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         """Returns immediately: True during the first scan, and if it found profiles or unreadable log directories."""
         if not (self._logdir or self._logdir_spec):
             return False
-        # The first call may come while TensorBoard starts: the imports and the scan go to a thread.
+        # The first call may come while TensorBoard starts, so imports and scan run in a thread.
         workspace = self._workspace
         if workspace is None:
             threading.Thread(target=self._start, name="torch-trace-start", daemon=True).start()
@@ -85,7 +85,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
             return self._workspace
 
     def _serve(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
-        # Somebody opens the page: a worker loads its libraries while this process loads its own and lists files.
+        # The page was opened: a worker imports its libraries while this process lists files.
         self._workers().warm()
         return self._application()(environ, start_response)
 

@@ -18,13 +18,13 @@ from typing import Any
 
 from tb_plugin.errors import BadRequest, MissingPackage
 
-# Prefixes of the ranges; readers treat ranges with the first one as module calls.
+# Prefixes of range names. Readers treat ranges with the first prefix as module calls.
 FORWARD, BACKWARD = "nn.Module: ", "nn.Module backward: "
-# Text size of a trace that causes a warning: two to three million events.
+# Uncompressed trace size that causes a warning: two to three million events.
 LARGE_MB = 1_000
-# Attributes in which wrappers keep their module; they are not part of its name.
+# Attributes in which wrappers store their module. They are omitted from module names.
 _WRAPPED = {"_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
-# Wrappers that keep their module as ``module``.
+# Wrappers that store their module as ``module``.
 _REPLICATED = {"DataParallel", "DistributedDataParallel"}
 
 
@@ -87,7 +87,7 @@ def profile(
         if not measured:
             measured = True
             _warn_of_size(active * _size_of(profiler), active, large_mb)
-            profiler.profiler = None  # the measured step goes; else PyTorch warns that it will
+            profiler.profiler = None  # discards the measured step; otherwise PyTorch warns that it will be lost
         else:
             write(profiler)
 
@@ -215,7 +215,7 @@ class ModuleRanges(ContextDecorator):
     def _install(self, module: Any, name: str) -> None:
         from torch.compiler import is_compiling
 
-        # A compiled function traces the hooks of modules that it calls: there they do nothing, and break no graph.
+        # torch.compile traces the hooks of modules. In compiled code they do nothing and cause no graph break.
         def before(_module: Any, args: Any, kwargs: Any) -> None:
             if not is_compiling():
                 self._begin(name, (args, kwargs))
@@ -242,7 +242,7 @@ class ModuleRanges(ContextDecorator):
         if not self._recording():
             return
         calls, opened = self._here.forward, self._here.backward
-        # What a backward pass recomputes stands in the range that is open there.
+        # Modules recomputed during the backward pass are nested in its open range.
         recomputed_in = opened[-1].call if opened and self._task() != -1 else None
         call = _Call(name, calls[-1] if calls else recomputed_in)
         own, below = self._made(given)
@@ -257,11 +257,11 @@ class ModuleRanges(ContextDecorator):
     def _end(self, name: str, output: Any) -> None:
         calls = self._here.forward
         at = next((at for at in range(len(calls) - 1, -1, -1) if calls[at].name is name), None)
-        if at is None:  # the profiler began inside of the call
+        if at is None:  # the profiler started during the call
             return
         call = calls[at]
         self._close_calls(at)
-        # What only hands its input on has no backward pass.
+        # A module that returns its input unchanged has no backward pass.
         own, below = self._made(output)
         made = (own | below) - call.inputs
         call.inputs = set()

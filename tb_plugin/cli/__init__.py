@@ -40,18 +40,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with logged():
             command = importlib.import_module(f"tb_plugin.cli.{arguments.command}")
-            gc.enable()  # nothing that was imported is garbage
+            gc.enable()  # imported modules are never garbage
             return int(getattr(command, arguments.command)(arguments))
     except UserError as error:
         complain(f"torch-trace: {error}")
         return USAGE if isinstance(error, BadRequest) else NOTHING
     except BrokenPipeError:
-        # The reader of a pipe, such as head, has seen enough. Python would complain again while it exits.
+        # The reader of the pipe, such as head, has closed it. Python would report this again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # the edge of the command: never a gate's exit code, and no raw text on the screen
+    except Exception as error:  # top level of the command: a bug must not exit with a gate's code
         complain_of_bug(error)
         return BUG
 
@@ -61,7 +61,7 @@ def _end_in_order() -> None:
         return
     for name in ("SIGHUP", "SIGTERM"):
         number = getattr(signal, name, None)
-        # Not under nohup, which ignores the one, nor where somebody has a handler of their own.
+        # Not if nohup ignores the signal, or if a handler is already set.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, lambda signum, frame: sys.exit(128 + signum))
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
-# Long names lose their middle, prose is wrapped, numbers are never cut and are right-aligned.
+# Names are shortened in the middle, prose is wrapped, numbers are never shortened and are right-aligned.
 Kind = Literal["name", "number", "prose"]
 MARK = "…"
 _GAP = 2
 _FRAME = re.compile(r"(?P<path>[^(]*\.py)\(\d+\)(?=: |$)")
-# Cells of a difference between texts that differ again later.
+# Characters shown of a difference between texts that differ again later.
 _EXCERPT_CELLS = 4
-# Minimum width of a column, in cells.
+# Minimum width of a column, in characters.
 _MIN_CELLS = {"name": 12, "prose": 24}
-# Minimum width of the column that identifies rows, in cells.
+# Minimum width of the column that identifies rows, in characters.
 _MIN_NAME_CELLS = 32
 
 
@@ -160,7 +160,7 @@ def _longest_word(title: str) -> int:
 
 def _share_out(natural: Mapping[int, int], least: Mapping[int, int], room: int) -> dict[int, int]:
     widths = dict(least)
-    if sum(widths.values()) > room:  # the columns that stay are still too wide: names give way
+    if sum(widths.values()) > room:  # the remaining columns are still too wide, so names are shortened
         widths = {i: min(size, max(8, room // len(widths))) for i, size in widths.items()}
     wanting = [i for i in widths if widths[i] < natural[i]]
     spare = room - sum(widths.values())

@@ -30,12 +30,12 @@ from tb_plugin.storage.cache import open_store
 from tb_plugin.views.diff.paired_tables import TABLES as JOINED
 
 SCHEMA_VERSION = 3
-# For traces; other models use the tables of their view.
+# Used for traces; other models use the tables of their view.
 TABLES = (*(table.name for table in JOINED), "settings")
-# Times of the call tree and the measures that show them.
+# Times of the call tree, and the measures that show them.
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
 _SIDES = ("baseline", "experiment")
-# Levels of the call tree in text output.
+# Maximum depth of the call tree in text output.
 _TEXT_LEVELS = 2
 
 
@@ -173,7 +173,7 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
         for line in capture_message(pair.workspace, place, option):
             printer.line(f"{side}, {line}")
     for name, payload in view.payloads.items():
-        # The titles of the columns say what is compared; of kernels that stand by operator each is on one side alone.
+        # Column titles say what is compared. Kernels grouped by operator cannot be compared one by one.
         if name == "compared" or (name == "kernels" and _has_rule(view, "other_makers")):
             continue
         if isinstance(payload, Tree):
@@ -217,7 +217,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
     facts = (sides[0].facts, sides[1].facts)
     whole = trees["host_ns"]
     waterfalls = {name: whole.payloads.get(name) for name in ("waterfall", "idle_waterfall")}
-    # Tables of traces are always there, empty where there is nothing.
+    # Tables of traces always exist, even if they are empty.
     found = [name for name, payload in whole.payloads.items() if isinstance(payload, Table)]
     names = dict.fromkeys((*TABLES, *found)) if "call_tree" in whole.payloads else found
     document = {

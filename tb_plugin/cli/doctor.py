@@ -91,7 +91,7 @@ def _print_failures(answers: Iterable[Callable[[], bytes | Profile]], printer: P
         except PartFailed as error:
             told[str(error)] = None
             continue
-        except TorchTraceError:  # such as steps that the profile does not have: that is no failure
+        except TorchTraceError:  # for example steps that the profile does not have, which is not a failure
             continue
         view = None if isinstance(answer, Profile) else msgspec.json.decode(answer, type=View)
         for notice in data_notices(() if view is None else view.payloads.values()):

@@ -70,7 +70,7 @@ def judge(gate: Gate, baseline: Facts, experiment: Facts) -> Verdict:
     change = Fraction(after) - Fraction(before)
     if gate.relative:
         if before == 0 and change != 0:
-            # From nothing to something is beyond every share.
+            # A change from zero exceeds every relative limit.
             failed = change > 0 if gate.above else change < 0
             return Verdict(gate, before, after, None, not failed)
         change = change / abs(Fraction(before)) if before else Fraction(0)

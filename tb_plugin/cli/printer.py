@@ -26,7 +26,7 @@ from tb_plugin.lib.isolation import isolated
 from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
 
 MORE = " To see all columns, set COLUMNS or use --format markdown or json."
-# Longer values of figures, in characters, are wrapped like prose.
+# Longer figures, in characters, are wrapped like prose.
 _PROSE_CHARACTERS = 40
 
 
@@ -68,7 +68,7 @@ class Printer(ABC):
         for payload in view.payloads.values():
             if isinstance(payload, Figures):
                 figures = payload.figures
-                if payload.name == "facts":  # What stands above is not said twice; JSON has it in both.
+                if payload.name == "facts":  # Text already printed above is not repeated.
                     figures = [each for each in figures if (each.metric.key, each.value) not in told]
                 told |= {(each.metric.key, each.value) for each in figures}
                 payload = replace(payload, figures=figures)

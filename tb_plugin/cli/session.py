@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-# Captures named in one line.
+# Maximum number of captures named in one line.
 _NAMED = 5
 
 

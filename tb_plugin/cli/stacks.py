@@ -59,7 +59,7 @@ def _write(chunks: Iterable[bytes], output: str) -> None:
             say(line)
         return
     if not output:
-        # Bytes: what the files are is not for the terminal's encoding to decide.
+        # Written as bytes: the terminal's encoding must not change the file.
         sys.stdout.buffer.writelines(chunks)
         sys.stdout.flush()
         return

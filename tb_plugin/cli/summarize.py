@@ -72,7 +72,7 @@ def summarize(arguments: argparse.Namespace) -> int:
     if outcomes["written"] + outcomes["current"] > 1:
         try:
             _join(arguments.to or arguments.path, {place_of(job.files[0].path) for job in jobs})
-        except TorchTraceError as error:  # the summaries are there all the same
+        except TorchTraceError as error:  # the summaries exist regardless
             complain(f"The ranks are not combined yet; TensorBoard will do it. {error}")
     return NOTHING if outcomes["failed"] else OK
 
@@ -84,7 +84,7 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
     run is skipped if any of its traces would have to be read. Raises TorchTraceError.
     """
     store = open_store()
-    if store.is_private:  # it goes with this process
+    if store.is_private:  # it is deleted when this process ends
         return
     workspace = Workspace(scanned(path), InlineWorkers(), store)
     try:
@@ -157,7 +157,7 @@ def _summaries(to: str) -> dict[str, StoredFile]:
     """Returns the existing summaries by main file of the trace. Raises StorageError."""
     try:
         files = Folder(to).list().files
-    except NotFoundError:  # it is made
+    except NotFoundError:  # the directory is created later
         return {}
     return {file.path.removesuffix(SUFFIX): file for file in files if file.path.endswith(SUFFIX)}
 

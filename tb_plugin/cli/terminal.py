@@ -50,12 +50,12 @@ def write_json(document: object) -> None:
     sys.stdout.flush()
     left = memoryview(data)
     while left:
-        # Where PYTHONUNBUFFERED is set, one write takes 2 GiB at most.
+        # With PYTHONUNBUFFERED, a single write is limited to 2 GiB.
         left = left[sys.stdout.buffer.write(left) or 0 :]
     sys.stdout.buffer.flush()
 
 
-# Control characters and marks of direction, which JSON allows as they are: C1, soft hyphen, bidi, separators, BOM.
+# Control and bidirectional characters that JSON does not escape: C1, soft hyphen, bidi, separators, BOM.
 _HIDDEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
@@ -73,7 +73,7 @@ def width() -> int:
         return int(wished)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or PIPED_WIDTH
-    except (OSError, ValueError):  # no terminal, or nothing with a file descriptor
+    except (OSError, ValueError):  # not a terminal, or no file descriptor
         return PIPED_WIDTH
 
 

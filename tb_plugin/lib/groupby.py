@@ -18,13 +18,13 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.integer]
 
-# Value of integer columns for "not recorded".
+# Value for "not recorded" in integer columns.
 MISSING = -1
-# Standard deviation of normal values divided by their median absolute deviation.
+# Standard deviation of a normal distribution divided by its median absolute deviation.
 MAD_TO_DEVIATION = 1.4826
 _FITS = 2**62
 _SMALL = 2**15
-# Values in a range of at most this many times their count use a table of the range instead of sorting.
+# A lookup table replaces sorting if the value range is at most this many times the number of values.
 _DENSE_RANGE_FACTOR = 8
 
 
@@ -91,7 +91,7 @@ def group(*keys: Whole) -> Groups:
     """Groups rows with equal keys. Groups are numbered by first appearance."""
     of, count = numbered(keys[0])
     for key in keys[1:]:
-        # One small number per key and row, then one number for the row: no key may overflow the product.
+        # Keys are numbered first, so that their product cannot overflow.
         other, distinct = numbered(key)
         of, count = numbered(of * distinct + other)
     return Groups(of, _firsts(of, count))
@@ -128,7 +128,7 @@ def codes(*keys: Int64) -> Int64:
 
 def distinct_values(*columns: Int64) -> Int64:
     """Returns the sorted distinct values of all columns together. Sorted columns are merged."""
-    values = np.sort(np.concatenate(columns), kind="stable")  # unlike np.unique it makes use of sorted runs
+    values = np.sort(np.concatenate(columns), kind="stable")  # np.unique does not use sorted runs
     first: Int64 = values[np.append(True, values[1:] > values[:-1])[: len(values)]]
     return first
 
@@ -202,7 +202,7 @@ def median_by(of: Int64, values: Int64, count: int) -> Int64:
 def stable_order(key: npt.NDArray[np.signedinteger]) -> Int64:
     """Returns the row indices that sort a key. The sort is stable."""
     small = len(key) and key.min() >= -_SMALL and key.max() < _SMALL
-    # numpy sorts 16-bit integers by their digits: linear, where a general sort is not.
+    # numpy uses a linear radix sort for 16-bit integers.
     order: Int64 = np.argsort(key.astype(np.int16) if small else key, kind="stable")
     return order
 
@@ -214,7 +214,7 @@ def order_within(of: Int64, values: Int64) -> Int64:
     low, high = int(values.min()), int(values.max())
     span = high - low + 1
     if span * (int(of.max()) + 1) < _FITS:
-        return np.argsort(of * span + (values - low))  # one sort in place of two
+        return np.argsort(of * span + (values - low))  # one sort instead of two
     rows: Int64 = np.lexsort((values, of))
     return rows
 
@@ -229,7 +229,7 @@ def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[
     groups = max((int(of.max()) for of, _ in columns if len(of)), default=0) + 2
     if groups * width < _FITS:
         return [time - low + of.astype(np.int64) * width for of, time in columns]
-    # Times of centuries in many groups: their ranks stand for them.
+    # The range of times is too large for one axis, so ranks replace times.
     values, rank = np.unique(np.concatenate([time for _, time in columns]), return_inverse=True)
     bounds = np.cumsum([len(time) for _, time in columns])[:-1]
     ranks = np.split(rank.ravel(), bounds)
@@ -249,13 +249,13 @@ def shares(values: npt.NDArray[np.number]) -> Float64:
 
 def _sums(of: Whole, values: Whole, count: int) -> Int64:
     total = np.zeros(count, np.int64)
-    np.add.at(total, of, values.astype(np.int64, copy=False))  # fast for equal types alone
+    np.add.at(total, of, values.astype(np.int64, copy=False))  # fast only for equal types
     return total
 
 
 def _firsts(of: Int64, count: int) -> Int64:
     first = np.empty(count, np.int64)
-    first[of[::-1]] = np.arange(len(of))[::-1]  # of several rows the last that is written stays: the first one
+    first[of[::-1]] = np.arange(len(of))[::-1]  # the last write wins: the first row of the group
     return first
 
 

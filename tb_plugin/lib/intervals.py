@@ -23,11 +23,11 @@ class Ranges:
         return len(self.start)
 
 
-# Limit of a product so that positions of several keys fit on one axis.
+# Limit of products, so that positions of several keys fit on one axis.
 _MOST = 2**62
-# Bits of the set membership number of a piece.
+# Number of bits in the membership number of a segment.
 _MAX_SETS = 32
-# Recordings of one job may be this far apart: clocks of hosts differ, and starts of files are approximate.
+# Recordings of one job may start this far apart: host clocks differ, and start times are approximate.
 RECORDING_SLACK_NS = 10 * 10**9
 EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -62,7 +62,7 @@ def contains(ranges: Ranges, times: Int64) -> Bool:
         inside = (times >= ranges.start[0]) & (times < ranges.end[0])
     else:
         index = np.searchsorted(ranges.start, times, side="right")
-        inside = times < np.append(np.iinfo(np.int64).min, ranges.end)[index]  # before the first: never
+        inside = times < np.append(np.iinfo(np.int64).min, ranges.end)[index]  # False before the first interval
     return inside
 
 
@@ -108,7 +108,7 @@ def first_in(*sets: Ranges) -> list[Ranges]:
     for at in range(0, len(sets), _MAX_SETS - 1):
         part = (before, *sets[at : at + _MAX_SETS - 1])
         sweep = _Sweep(*part)
-        first = sweep.inside & (~sweep.inside + np.uint32(1))  # the lowest bit that is set
+        first = sweep.inside & (~sweep.inside + np.uint32(1))  # the lowest set bit
         found += [sweep.where(first == 1 << place) for place in range(1, len(part))]
         before = sweep.where(sweep.inside != 0)
     return found
@@ -146,7 +146,7 @@ def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
     low = min(int(start.min()), int(end.min()))
     span = max(int(start.max()), int(end.max())) - low + 1
     if span * count < _MOST:
-        # The keys lie apart on one axis, and the latest end so far of a key is one running maximum.
+        # With all keys one after the other on one axis, a running maximum gives the latest end per key.
         order = np.argsort(key * span + (start - low), kind="stable")
         key, start, end = key[order], start[order], end[order]
         shift = key * span - low
@@ -154,7 +154,7 @@ def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
     else:
         order = np.lexsort((start, key))
         key, start, end = key[order], start[order], end[order]
-        # The same by places, which later keys hold the higher ones of.
+        # The same with ranks instead of times, which are higher for later keys.
         by_end = np.lexsort((end, key))
         place = np.empty(len(key), np.int64)
         place[by_end] = np.arange(len(key))

@@ -24,7 +24,7 @@ def isolated(part: str, make: Callable[[], Value], fallback: Callable[[PartFaile
     """
     try:
         return make()
-    except PartFailed as error:  # a part of this part
+    except PartFailed as error:  # a nested part failed
         failure = PartFailed(error.part, error.error_id)
     except (TorchTraceError, MemoryError, BrokenPipeError):
         raise

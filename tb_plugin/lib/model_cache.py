@@ -30,7 +30,7 @@ _PLACE = "_remembered"
 _OWN_PARTS_ATTRIBUTE = "_remembered_own"
 # Estimated size of a small Python object.
 _OBJECT_BYTES = 100
-# Objects of a long list that are measured.
+# Number of objects measured in a long list.
 _SAMPLED_OBJECTS = 32
 # Identity of the owner, and the key.
 _Slot = tuple[int, Hashable]
@@ -65,11 +65,11 @@ class Memo:
                 value: Value = kept[key]
                 return value
         value = make()
-        # The key may hold objects of its own, which stay as long as the value.
+        # The key may contain objects that live as long as the value.
         leaves = _leaves((value, key), owner) if size_bytes is None else {id(value): size_bytes}
         with self._lock:
             self._sweep()
-            if slot in self._slots:  # made twice at once
+            if slot in self._slots:  # two threads computed it
                 self._drop(slot)
             kept[key] = value
             self._slots[slot] = (weakref.ref(owner, partial(self._note, id(owner))), leaves)
@@ -98,7 +98,7 @@ class Memo:
         gone: set[int] = set()
         while self._gone:
             gone.add(self._gone.popleft())
-        if gone:  # one pass, however many went
+        if gone:  # a single pass for all of them
             for slot in [slot for slot, (ref, _) in self._slots.items() if slot[0] in gone and ref() is None]:
                 self._drop(slot)
 
@@ -107,7 +107,7 @@ class Memo:
         for leaf, size in leaves.items():
             before = users.get(leaf, 0)
             after = before + change
-            if not before or not after:  # the first to come, or the last to go
+            if not before or not after:  # the first or the last user
                 self.bytes += change * size
             if after:
                 users[leaf] = after
@@ -180,7 +180,7 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
         found[who] = int(value.nbytes) + _OBJECT_BYTES
         return found[who]
     if isinstance(value, pa.Table | pa.ChunkedArray | pa.Array):
-        # A column stands in many tables, and some lie in a file that is mapped: what is held are buffers.
+        # Tables may share columns, and some are memory-mapped, so buffers are measured.
         fresh = {address: size for address, size in _buffers(value) if address not in found and address not in own}
         found.update(fresh)
         found[who] = _OBJECT_BYTES
@@ -202,7 +202,7 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
 
 def _parts(value: object) -> Iterator[object]:
     kind: Any = type(value)
-    # Mapping comes last: its check of a new class is slow.
+    # Checked last, because isinstance(Mapping) is slow for new classes.
     if isinstance(value, dict | MappingProxyType):
         for key, item in value.items():
             yield key

@@ -58,7 +58,7 @@ def binned(curve: Curve, edges_ns: Int64) -> Bins:
     first = np.searchsorted(curve.time_ns, edges_ns, side="left")
     changes = np.flatnonzero(first[1:] > first[:-1])
     begin, end = first[:-1], first[1:]
-    # In force at the left edge, until the first change.
+    # Value at the left edge, valid until the first change.
     until = right.copy()
     until[changes] = curve.time_ns[begin[changes]]
     carried = np.append(curve.value, curve.before)[begin - 1]
@@ -72,7 +72,7 @@ def binned(curve: Curve, edges_ns: Int64) -> Bins:
         value, time = curve.value[inside], curve.time_ns[inside]
         length = np.diff(time, append=right[-1])
         length[end[changes] - 1 - inside.start] = right[changes] - curve.time_ns[end[changes] - 1]
-        # Of absurd values: a mean that overflows is cut to the highest (or lowest) value below.
+        # Means of huge values may overflow. They are clipped to the minimum and maximum below.
         with np.errstate(over="ignore"):
             weighted = value * length
         unknown = np.isnan(value)
@@ -107,7 +107,7 @@ def stacked(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Cu
     if not len(proper):
         return Curve(np.empty(0, np.int64), np.empty(0), 0.0)
     time = np.concatenate((start_ns[proper], end_ns[proper]))
-    # At one moment what begins comes before what ends.
+    # At equal times, starts come before ends.
     order = np.argsort(time, kind="stable")
     begins = order < len(proper)
     time = time[order]
@@ -117,7 +117,7 @@ def stacked(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Cu
         return Curve(time[last], running.astype(np.float64), 0.0)
     change = np.concatenate((weight[proper], -weight[proper]))[order]
     value = np.cumsum(change)[last]
-    # What is left of a sum when nothing runs is a residue of rounding; it is taken off what follows.
+    # A nonzero sum without open intervals is a rounding error. It is subtracted from later sums.
     idle = np.maximum.accumulate(np.where(running == 0, np.arange(len(last)), -1))
     value -= np.append(value, 0.0)[idle]
     return Curve(time[last], np.where(running > 0, value, 0.0), 0.0)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: folders of killed processes stay until the system clears its own
+except ImportError:  # On Windows, directories of killed processes remain until the system removes them.
     fcntl = None  # type: ignore[assignment]  # a module elsewhere
 
 PREFIX = "torch-trace-"
@@ -27,7 +27,7 @@ class PrivateFolder:
     def __init__(self) -> None:
         remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        # Named when it is held: another process that starts would take a lock that nobody holds yet.
+        # The lock gets its final name only once it is held: otherwise a starting process could take it.
         unnamed = self.path / f"{LOCK}.new"
         self._lock = _locked(unnamed, os.O_CREAT)
         if self._lock is not None:

@@ -51,9 +51,9 @@ def _opened(trace: TraceTable, target: str) -> Pyramid:
         put_atomically(target, lambda partial: write(made, str(partial)))
     try:
         found = read(trace, target)
-    except CacheFileLost:  # another process took it away at once
+    except CacheFileLost:  # another process evicted it
         return made
-    forget(trace, pyramid_of)  # mapped, it takes no memory of this process
+    forget(trace, pyramid_of)  # mapped files take no memory of this process
     return found
 
 

@@ -26,7 +26,7 @@ def json_schema() -> dict[str, Any]:
     for schema in definitions.values():
         properties = schema.get("properties")
         if properties is not None:
-            # Every field is always sent, also those with a default here.
+            # All fields are always sent, including those with a default.
             schema["required"] = list(properties)
             schema["additionalProperties"] = False
     return {

@@ -22,18 +22,18 @@ from tb_plugin.service.states import Changes, Entry
 
 log = logging.getLogger("torch_trace")
 
-# Pause between scans; with the scan itself, a change is visible within ten seconds.
+# Seconds between scans: together with the scan itself, a change is visible within ten seconds.
 SCAN_SECONDS = 5.0
-# After a scan that waited for a slow disk or store.
+# Maximum pause after a scan that waited for a slow disk or storage.
 _LONGEST_PAUSE_SECONDS = 8.0
-# After a scan with long computation, for tens of thousands of files.
+# Maximum pause after a scan with much computation, as for tens of thousands of files.
 _LONGEST_REST_SECONDS = 30.0
-# Average share of a core for scanning, limited by the longest rest.
+# Maximum average CPU share of scanning.
 _IDLE_SHARE = 0.02
 _MAX_SKIPPED = 1000
 
 _NUMBERS = re.compile(r"([0-9]{1,300})")
-# Parts of the name of a profile.
+# Fields that identify a profile.
 PARTS = ("run", "worker", "span")
 
 
@@ -104,7 +104,7 @@ class ProfileCatalog:
         with self._lock:
             if discovery is self._discovery and not any(_is_left(entry) for entry in self._entries.values()):
                 self._last_scan_unix_ms = time.time_ns() // 1_000_000
-                if not self._entries:  # only then it is told
+                if not self._entries:  # the time is reported only without profiles
                     self.changes.note()
                 return
         self._merged.ask(discovery.profiles, self.ranks)
@@ -137,7 +137,7 @@ class ProfileCatalog:
                 if found is not None and _same(found, entry.files) and not entry.gone:
                     entry.appear(found)
                 elif found is None and entry.files.root.folder.url in unread and self._entries:
-                    # The storage failed for a moment; what was known stays until it answers again.
+                    # The storage failed: its known profiles stay until it responds again.
                     continue
                 elif found is None and entry.state == "ready" and (entry.files.root, entry.files.names) not in listed:
                     entry.vanish()
@@ -192,7 +192,7 @@ class ProfileCatalog:
         root, run = entry.files.root, entry.files.run
         with self._lock:
             told = self._discovery.ignored.get(root, Ignore())
-        # As the picker names it, and as the directory alone would.
+        # The run name in the picker, and without the prefix of the log directory.
         return told.of(run, run.removeprefix(f"{root.name or root.folder.name}/"))
 
     def find(self, place: Place, strict: bool = False) -> Entry:
@@ -211,7 +211,7 @@ class ProfileCatalog:
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
         entries = self.matching(place)
-        if place.worker not in (None, entries[0].files.worker):  # it stood for a merged file: its first rank
+        if place.worker not in (None, entries[0].files.worker):  # the name of a merged file selects its first rank
             entries = [entry for entry in entries if entry.files.worker == entries[0].files.worker]
         for which in PARTS:
             names = list(dict.fromkeys(getattr(entry.files, which) for entry in entries))
@@ -295,7 +295,7 @@ class ProfileCatalog:
                     took, worked = time.monotonic() - begun, time.thread_time() - worked
                     due = time.monotonic() + max(self._every_seconds, pause_seconds(took, worked))
                 self.ticked()
-            except Exception:  # the edge of a thread: one failed scan must not end all scanning
+            except Exception:  # top level of a thread: a failed scan must not end scanning
                 log.exception("The scan of the log directory failed.")
                 due = time.monotonic() + self._every_seconds
                 self._first.set()

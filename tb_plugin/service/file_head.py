@@ -8,7 +8,7 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
-# Uncompressed bytes inspected of an uncertain file.
+# Number of uncompressed bytes that are inspected.
 HEAD_BYTES = 64 * 1024
 
 
@@ -19,10 +19,10 @@ def read_head(folder: Folder, file: StoredFile) -> bytes:
 
 def unpacked(head: bytes) -> bytes:
     """Decompresses the first bytes of a file; returns uncompressed bytes unchanged. Raises zlib.error."""
-    for _ in range(2):  # a packed archive may be packed again
+    for _ in range(2):  # a compressed file may be compressed twice
         if head[:2] != GZIP_MAGIC:
             break
-        # A cut or growing archive gives what it has.
+        # A truncated or growing file yields what it contains.
         head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
     if head[:4] == ZSTD_MAGIC:
         return _zstd_head(head)
@@ -30,7 +30,7 @@ def unpacked(head: bytes) -> bytes:
 
 
 def _zstd_head(head: bytes) -> bytes:
-    import pyarrow as pa  # not at the start of TensorBoard
+    import pyarrow as pa  # imported lazily, because TensorBoard imports this module at startup
 
     blocks: list[bytes] = []
     try:

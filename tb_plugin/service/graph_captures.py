@@ -24,15 +24,15 @@ from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.service.workers.model_cache import ModelFile
 
-# User input for "no capture".
+# Value of --capture that disables captures.
 NONE = "none"
-# Models that describe graphs: recordings of captures, and stacks by node.
+# Models that may describe graphs: recordings of captures, and stacks by graph node.
 TRACE, STACKS = "trace", "stack_profile"
 _SAYS_SO = re.compile(r"(?<![a-z])(?:captur(?:e|es|ed|ing)|py_stacks)(?![a-z])", re.IGNORECASE)
-# The number of the rank in a worker's name. Other numbers may be anything, such as the batch size.
+# Patterns for the rank in a worker name. Other numbers may mean anything, such as the batch size.
 _RANKS = (re.compile(r"rank[-_ ]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?<![a-z])tp[-_]?(\d{1,9})", re.IGNORECASE))
 _NUMBER = re.compile(r"\d+")
-# How often a capture may change while a request waits for it.
+# Number of attempts if a capture keeps changing.
 _CHANGES = 10
 _PAUSE_SECONDS = 0.3
 
@@ -134,7 +134,7 @@ class Captures:
         asked = self._asked(entry, text)
         waiting = False
         for capture in asked:
-            with suppress(UserError):  # ``info`` tells it
+            with suppress(UserError):  # ``info`` reports the error
                 waiting |= self._loader.ready(capture).summary is None
         return None if waiting else _with(entry, asked)
 
@@ -157,11 +157,11 @@ class Captures:
                 self._loader.begin(capture)
             try:
                 for capture in asked:
-                    with suppress(UserError):  # ``info`` tells it
+                    with suppress(UserError):  # ``info`` reports the error
                         self._loader.wait(capture, lambda fraction: None)
                 return _with(entry, asked)
             except Cancelled:
-                time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
+                time.sleep(_PAUSE_SECONDS)  # until the next scan lists the new file
         raise Cancelled(f"A capture of {entry.files.url} keeps changing.")
 
     def key(self, entry: Entry, text: str) -> str:

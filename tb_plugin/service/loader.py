@@ -41,11 +41,11 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# A parse that was not requested for this long is cancelled.
+# Seconds without a request after which a parse is cancelled.
 LEASE_SECONDS = 15.0
-# Profiles copied at a time: 64 workers of a run would share the bandwidth and none would finish.
+# Maximum number of concurrent copies: 64 workers sharing the bandwidth would all be slow.
 _COPIES = 4
-# Seconds that a request waits for the checksum of a cached column file: 80 MB take 10 ms from memory.
+# Seconds that a request waits for checking a cached column file; 80 MB take 10 ms.
 _CHECK_SECONDS = 0.5
 _COLUMNS = ".arrow"
 _SUMMARY = ".summary.json"
@@ -84,7 +84,7 @@ class Loader:
                 return
             check = threading.Thread(target=self._use_cached, args=(entry, load, *kept), daemon=True)
             check.start()
-        # Nearly always it is done at once; a huge file on a slow disk shows as loading.
+        # The check usually ends in time. A huge file on a slow disk is shown as loading.
         check.join(_CHECK_SECONDS)
 
     def ready(self, entry: Entry) -> Entry:
@@ -96,7 +96,7 @@ class Loader:
             known = entry.summary if entry.files.is_present else None
             lost = entry.state == "ready" and known is not None and not _has_columns(entry.path, known)
         if lost:
-            # The cache may have dropped the columns to make room for others, or somebody cleared it.
+            # The cache may have evicted the columns, or a user cleared it.
             self.lose(entry)
             self.begin(entry)
         return entry
@@ -181,7 +181,7 @@ class Loader:
                     copy = Progress("copying", since=time.monotonic())
                     load.copying(copy)
                     for file in found.files:
-                        # Until it is parsed: the copies of other workers must not push it out meanwhile.
+                        # Protected until it is parsed, so that copies of other workers do not evict it.
                         held.enter_context(self._store.pinned(self._store.path(*_copy_key(found, file))))
                         local[file.path] = Located(str(self._copy(entry, load, file, before, copy)))
                         before += file.size
@@ -191,7 +191,7 @@ class Loader:
                         self._parse(entry, load, local, held.pop_all())
             except Cancelled:
                 return
-            except Exception as error:  # the edge of a thread
+            except Exception as error:  # top level of a thread
                 _fail(entry, load, error)
 
     def _copy(self, entry: Entry, load: Load, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
@@ -279,26 +279,26 @@ class Loader:
     def _finish(self, entry: Entry, load: Load, future: Future[Summary]) -> None:
         error = future.exception()
         ranks = [] if error is not None else future.result().ranks
-        # Also after a failure: what was swapped or half written is another file now.
+        # Checked even after a failure, which may come from a file that was replaced during the read.
         replaced = _was_replaced(entry.files)
         with self._lock:
             if entry.load is not load:
                 return
             if replaced:
-                # Read half before and half after: nobody may see that, and the scan makes a new entry of the file.
+                # The result may mix the old and the new file, so it is discarded. The next scan adds the new file.
                 entry.leave()
                 if load.path:
                     self._store.remove(Path(load.path))
             elif ranks:
-                with suppress(OSError):  # without it they are found again
+                with suppress(OSError):  # otherwise the file is read again to find them
                     self._store.put(cache_key(entry.files), _RANKS, partial(_write_ranks, ranks))
             elif error is None:
                 _settle(entry, load, future.result(), load.path)
                 if load.path and self._need_bytes(entry) > _LARGE_BYTES:
-                    # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
+                    # The worker is replaced because of its size. Its successor opens the file in advance.
                     self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.files.url)
             elif isinstance(error, Cancelled | CacheFileLost):
-                entry.release(load)  # lost: another process evicted what was just written; whoever asks begins again
+                entry.release(load)  # another process evicted the file; the next request loads it again
             elif isinstance(error, CacheRefused) and self._store.leave(error):
                 entry.release(load)
                 self.begin(entry)
@@ -345,7 +345,7 @@ def code_stamp() -> str:
     package = Path(__file__).parent.parent
     files = [each for each in _files_below(str(package)) if each.name.endswith((".py", ".txt"))]
     start = len(str(package)) + 1
-    for file in sorted(files, key=lambda each: each.path.replace(os.sep, "\0")):  # folder by folder, as Path sorts
+    for file in sorted(files, key=lambda each: each.path.replace(os.sep, "\0")):  # sorted by directory, like Path
         stamp.update(f"{file.path[start:]}{file.stat().st_mtime_ns}".encode())
     return stamp.hexdigest()
 
@@ -402,7 +402,7 @@ def _checked(columns: Path, summary: Path) -> Summary | None:
 
 
 def _has_columns(path: str, summary: Summary) -> bool:
-    with suppress(OSError):  # a folder that became read-only can still be read
+    with suppress(OSError):  # a read-only folder is still readable
         os.utime(path)
     try:
         return Path(path).stat().st_size == summary.columns.size_bytes
@@ -412,7 +412,7 @@ def _has_columns(path: str, summary: Summary) -> bool:
 
 def _was_replaced(found: ProfileFiles) -> bool:
     if not found.root.folder.is_local:
-        return False  # the copy was compared when it was made
+        return False  # the copy was checked when it was made
     for file in found.files:
         with suppress(OSError):
             if stat_file(found.root.folder.locate(file.path)).fingerprint != file.fingerprint:

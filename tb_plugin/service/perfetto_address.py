@@ -29,7 +29,7 @@ def _checked(text: str) -> str:
         return PUBLIC
     try:
         parts = urlsplit(text)
-        # A port that is none raises as well. The page sends traces to this origin: names and passwords have no place in it.
+        # An invalid port raises, too. The page sends traces to this origin, so it may not contain credentials.
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
     except ValueError:
         valid = False

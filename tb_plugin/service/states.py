@@ -27,7 +27,7 @@ from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Progress
 from tb_plugin.service.workers.request import WAITING, Job
 
-# Windows of one profile with a stored state.
+# Maximum number of windows per profile with a stored state.
 MAX_WINDOWS = 8
 
 
@@ -81,7 +81,7 @@ class Load:
         parsed = 0.0
         if job is not None:
             parsed = job.fraction
-            if self._is_part:  # looked through once to find the window, then read
+            if self._is_part:  # surveyed first, then read
                 parsed = (parsed if job.progress.stage in (WAITING, "surveying") else 1 + parsed) / 2
         return parsed if copy is None else (copy.fraction + parsed) / 2
 
@@ -206,7 +206,7 @@ class Entry:
             resting = [text for text, entry in list(self._windows.items()) if entry.state != "loading"]
             for old in resting[: 1 - MAX_WINDOWS]:
                 self._windows.pop(old, None)
-        # Two requests at once must get the same one.
+        # Concurrent requests must get the same entry.
         return self._windows.setdefault(window, Entry(self._found, window, self._changes))
 
     def all(self) -> list[Entry]:

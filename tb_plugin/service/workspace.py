@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from tb_plugin.service.summaries.dask_cluster import Scheduler
 
 _PAUSE_SECONDS = 0.3
-# Profiles with captures whose available views are remembered, latest kept.
+# Maximum number of cached view lists of profiles with captures.
 _MAX_OFFERED = 1000
 
-# A question about the whole profile.
+# Parameters for the whole profile.
 EVERYTHING = Params()
 
-# Makes a question of a loaded profile, a view and parameters.
+# Builds a question from a loaded profile, a view and parameters.
 _OfOne = Callable[[ModelFile, str, Params], Question[bytes]]
 
 
@@ -118,7 +118,7 @@ class Workspace:
     def _with_captures(self, profile: Profile, entry: Entry, place: Place, start: bool) -> Profile:
         if profile.capture is None or not profile.capture.names or not start:
             return profile
-        # Which views there are, the captures say, too: all of them wait for these anyway.
+        # Captures may add views, and all views wait for the captures anyway.
         opened = self.captures.ready(entry, place.capture)
         views = None if opened is None else self._views(opened)
         if views is not None:
@@ -172,7 +172,7 @@ class Workspace:
             except Cancelled:
                 if not entry.gone:
                     raise
-                time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
+                time.sleep(_PAUSE_SECONDS)  # until the next scan lists the new file
         raise Cancelled(f"{entry.files.url} keeps changing.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "", known: bool = False) -> bytes | Profile:
@@ -306,7 +306,7 @@ class Workspace:
         if not entry.files.is_present:
             raise missing_trace_error(entry.files)
         found, file = entry.files, entry.files.files[0]
-        # What was loaded stays usable while its store is away.
+        # A loaded remote profile stays available while its storage is unreachable.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
         stream = copy.open("rb") if copy is not None else found.root.folder.open(file)
 

@@ -31,17 +31,17 @@ Value = TypeVar("Value")
 
 log = logging.getLogger("torch_trace")
 
-# A folder; empty or ``off``: a private temporary one, removed at exit.
+# Cache folder. Empty or ``off``: a private temporary folder, removed at exit.
 DIR_VARIABLE = settings.CACHE.name
-# Its name up to 0.1, used when the new one is not set. Empty means the default.
+# Old name of this variable, used if the new one is not set. Empty means the default.
 OLD_DIR_VARIABLE = settings.CACHE_DIR.name
-# Limit in megabytes (10**6 bytes).
+# Size limit in megabytes (10**6 bytes).
 LIMIT_VARIABLE = settings.CACHE_MB.name
 DEFAULT_LIMIT_BYTES = 8_000_000_000
-# A temporary file this old was left by a killed process.
+# Seconds after which a temporary file is considered abandoned.
 _STALE_SECONDS = 3600
 _PARTIAL = ".part-"
-# 1/16 of the limit stays free; the folder is checked again after that many bytes were written.
+# 1/16 of the limit stays free. The folder is checked again after that many bytes were written.
 _FREE_DIVISOR = 16
 
 
@@ -113,7 +113,7 @@ class FileStore:
         """
         with self._lock:
             if error.where != str(self.folder):
-                return True  # another write found out before
+                return True  # another thread switched already
             if self._is_private:
                 return False
             private = PrivateFolder()
@@ -134,13 +134,13 @@ class FileStore:
             with self._lock:
                 self._held.subtract(paths)
                 for path in paths:
-                    if self._held[path] <= 0:  # nobody holds it
+                    if self._held[path] <= 0:  # no thread protects it any more
                         del self._held[path]
 
     def _files(self) -> list[Path]:
         try:
             return [path for path in self.folder.iterdir() if path.name != LOCK]
-        except OSError:  # somebody removed the folder; the next write makes it again
+        except OSError:  # the folder was removed; the next write creates it again
             return []
 
     def evict(self, keep: Path | None = None) -> None:
@@ -157,7 +157,7 @@ class FileStore:
         for path in self._files():
             try:
                 status = path.stat()
-            except OSError:  # another process was faster
+            except OSError:  # another process has already created it
                 continue
             if _PARTIAL in path.name:
                 if time.time() - status.st_mtime <= _STALE_SECONDS or not _remove(path):
@@ -178,7 +178,7 @@ def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
     Raises OSError, and the errors of ``write``.
     """
     _make(path.parent)
-    # Not by process id: machines that share a folder may give out the same.
+    # Not named by process id: machines that share a folder may have equal ids.
     partial = path.with_name(f"{path.name}{_PARTIAL}{uuid.uuid4().hex}")
     try:
         value = write(partial)
@@ -197,7 +197,7 @@ def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
     try:
         try:
             return write_atomically(Path(target), write)
-        except FileNotFoundError:  # somebody cleared the cache meanwhile
+        except FileNotFoundError:  # the cache was cleared meanwhile
             return write_atomically(Path(target), write)
     except OSError as error:
         raise refused(Path(target), error) from error
@@ -220,7 +220,7 @@ def open_store() -> FileStore:
     if folder is not None:
         try:
             store = FileStore(folder, limit)
-            # Rights alone say too little: a file system may be read-only, and root may write anywhere.
+            # Tested by writing: a file system may be read-only, and root ignores permissions.
             with tempfile.TemporaryFile(dir=folder):
                 return store
         except OSError as error:
@@ -240,7 +240,7 @@ def _wanted_folder() -> Path | None:
 
 
 def _make(folder: Path) -> None:
-    # 0700: a trace names paths and operators of somebody's work.
+    # Mode 0700, because traces contain private paths and names.
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
@@ -266,6 +266,6 @@ def _user_cache() -> Path:
 def _remove(path: Path) -> bool:
     try:
         path.unlink()
-    except OSError:  # on Windows a mapped file cannot go while it is open
+    except OSError:  # Windows cannot delete a mapped file while it is open
         return False
     return True

@@ -15,7 +15,7 @@ from isal import isal_zlib
 Content = TypeVar("Content", bytes, memoryview)
 _BLOCK_BYTES = 1024 * 1024
 _DIGITS = 8
-# Bytes that ``stamp`` appends to a file.
+# Number of bytes that ``stamp`` appends.
 STAMP_BYTES = _DIGITS + 1
 
 

@@ -30,14 +30,14 @@ from tb_plugin.storage.writing import write_below
 
 log = logging.getLogger("torch_trace")
 
-# Names under which a store reports the version of an object; the first one is enough.
+# Keys under which storages report the version of an object, preferred first.
 _VERSIONS = ("generation", "ETag", "etag", "md5Hash", "content_md5")
-# Names of times, for stores that report nothing better.
+# Keys of modification times, for storages without versions.
 _CHANGES = ("mtime", "LastModified", "last_modified", "updated")
 _BLOCK_BYTES = 1024 * 1024
-# Seconds after which a listing is reported as unreachable; its late answer is still used.
+# Seconds after which a listing is reported as unreachable. A late result is still used.
 LIST_SECONDS = 20.0
-# Attempts of a whole copy, besides the retries of each library.
+# Attempts to copy a file, in addition to the retries of each library.
 COPY_ATTEMPTS = 3
 _PAUSE_SECONDS = 0.5
 _LONGEST_REASON = 300
@@ -118,7 +118,7 @@ class Folder:
         fs, root = (None, self.url) if self.is_local else _filesystem(self._real)
         try:
             write_below(fs, root, path, content)
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             raise self._refused(error, path) from error
 
     def located(self, file: StoredFile) -> Located:
@@ -138,7 +138,7 @@ class Folder:
         fs, place = self._place(file.path)
         try:
             return cast(BinaryIO, fs.open(place, "rb", block_size=_BLOCK_BYTES))
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             raise self._refused(error, file.path) from error
 
     def head(self, file: StoredFile, size_bytes: int) -> bytes:
@@ -150,7 +150,7 @@ class Folder:
         fs, place = self._place(path)
         try:
             return cast(bytes, fs.cat_file(place, start=0, end=size_bytes))
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             raise self._refused(error, path) from error
 
     def copy(self, file: StoredFile, target: Path, watch: Callable[[int], None] = lambda done_bytes: None) -> None:
@@ -162,14 +162,14 @@ class Folder:
         """
         for attempt in range(COPY_ATTEMPTS):
             if attempt:
-                # Jitter, so that the workers of a run do not ask again all at once.
+                # Random delay, so that workers do not retry simultaneously.
                 time.sleep(_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
             try:
                 whole = self._download(file, target, watch)
             except _Broken as broken:
                 failure = self._refused(broken.error, file.path)
                 continue
-            # Also after a good copy: it would be kept as what the listing said, and may be what came after it.
+            # Checked after a complete copy too: the file may have changed after it was listed.
             if not self._is_still(file):
                 what, do = "The file changed while it was copied.", "It will be listed again automatically."
                 raise StorageError(what, self.locate(file.path), do)
@@ -190,7 +190,7 @@ class Folder:
             most = 0
 
             def call(self, *args: object, **kwargs: object) -> None:
-                # Blocks come side by side, and a library that begins anew counts from zero or on.
+                # Blocks arrive in parallel, and after a retry some libraries count from zero.
                 self.most = min(max(self.most, self.value), file.size)
                 watch(self.most)
 
@@ -200,7 +200,7 @@ class Folder:
             fs.get_file(place, str(target), callback=watching)
         except TorchTraceError:
             raise
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             if watching.value and getattr(error, "errno", None) != errno.ENOSPC:
                 raise _Broken(error) from error
             raise self._refused(error, file.path) from error
@@ -213,11 +213,11 @@ class Folder:
         """
         fs, place = self._place(file.path)
         try:
-            fs.invalidate_cache()  # the libraries keep what a listing said
+            fs.invalidate_cache()  # libraries cache listings
             info = fs.info(place)
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             raise self._refused(error, file.path) from error
-        # Times are no help: some backends write them in one way in a listing and in another way here.
+        # Times are not compared, because some backends format them differently here.
         return (
             not any(info.get(key) for key in _VERSIONS)
             or _remote_file(place, place, info).fingerprint == file.fingerprint
@@ -226,7 +226,7 @@ class Folder:
     def _place(self, path: str = "") -> tuple[Any, str]:
         """Returns the fsspec file system and the path on it. Raises StorageError."""
         fs, root = _filesystem(self._real, self._anonymous)
-        # Joined here and not as a URL: a name may hold "?", "#" or "%".
+        # Not joined as a URL, because a name may contain "?", "#" or "%".
         return fs, f"{root.rstrip('/')}/{path}" if path and self.locate(path) != self.url else root
 
     def _refused(self, error: Exception, path: str = "") -> StorageError:
@@ -264,11 +264,11 @@ class Folder:
             root, found = self._find()
         except StorageError as error:
             if not self._anonymous and clouds.lacks_credentials(error):
-                # A public bucket needs none. It stays so: to look for them takes seconds at every listing.
+                # A public bucket. Later listings stay anonymous, because searching for credentials takes seconds.
                 self._anonymous = True
                 return self._list_remote()
             if self._anonymous and self._listing is None:
-                # Not public, so they are looked for again: the role of a machine may come late.
+                # Not a public bucket. Credentials are searched again, because those of a cloud machine may appear later.
                 self._anonymous = False
                 _filesystem(self._real, True)[0].clear_instance_cache()
             raise
@@ -297,7 +297,7 @@ class Folder:
         except FileNotFoundError as error:
             self._listing = None
             raise NotFoundError("The path does not exist.", self.url, "Check the log directory.") from error
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             self._listing = None
             raise self._refused(error) from error
         self._listing, self._answered = None, True
@@ -339,9 +339,9 @@ def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is
         found = fs.find(root, detail=True)
         if not found and not fs.exists(root):
             raise FileNotFoundError(root)
-        # adlfs answers a list of names when the root is a file.
+        # adlfs returns a list of names if the root is a file.
         answer.set_result(found if isinstance(found, dict) else {str(path): fs.info(path) for path in found})
-    except BaseException as error:  # the edge of a thread: whoever waits gets it
+    except BaseException as error:  # top level of a thread: the caller raises it
         answer.set_exception(error)
 
 
@@ -353,7 +353,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
     clean_logs()
     try:
         address = clouds.address_of(url, anonymous)
-        # What a person configured for fsspec (FSSPEC_S3_ANON=1, ...) wins.
+        # Settings for fsspec in the environment (FSSPEC_S3_ANON=1, ...) take precedence.
         configured = fsspec.config.conf.get(scheme, {})
         options = {name: value for name, value in address.options.items() if name not in configured}
         if address.file_system:
@@ -372,7 +372,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
         if scheme in fsspec.available_protocols() or clouds.extra_of(url):
             raise _refused(url, error) from error
         raise StorageError(f"No file system is known for {scheme}://.", redact(url), redact(str(error))) from error
-    except Exception as error:  # a library may look for credentials or a native library at once
+    except Exception as error:  # a library may search for credentials or a native library now
         if clouds.lacks_hadoop(error):
             what = f"{scheme}:// needs Hadoop's client (libhdfs) and Java."
             do = "Install both and set HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob)."
@@ -386,7 +386,7 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
     base = root.strip("/")
     relative = path.strip("/")
     relative = relative.rpartition("/")[2] if relative == base else relative.removeprefix(base).lstrip("/")
-    # Which content it is; times only where the store states nothing better, that of creation last.
+    # The version identifies the content; times are used only without versions, creation time last.
     stated = [str(info[key]) for key in (*_VERSIONS, *_CHANGES, "created") if info.get(key)]
     changed = next((info[key] for key in (*_CHANGES, "created") if info.get(key)), None)
     return StoredFile(relative, size, "-".join([str(size), *stated[:1]]), nanoseconds(changed))

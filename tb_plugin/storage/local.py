@@ -14,7 +14,7 @@ from pathlib import Path
 from tb_plugin import settings
 from tb_plugin.storage.listing import Listing, StoredFile, Unlisted
 
-# ``1`` follows symbolic links that lead out of the log directory.
+# The value ``1`` allows symbolic links that lead out of the log directory.
 LINKS_VARIABLE = settings.FOLLOW_LINKS.name
 LEADS_OUT = f"A symbolic link that leads out of the log directory. {LINKS_VARIABLE}=1 allows it."
 
@@ -91,7 +91,7 @@ class _Walk:
         except OSError as error:
             self.unlisted.append(Unlisted(relative, _reason(error)))
             return
-        # Pipes and sockets would block whoever opens them.
+        # Pipes and sockets are skipped, because reading them would block.
         if stat.S_ISREG(status.st_mode):
             self.files.append(StoredFile(relative, status.st_size, fingerprint(status), status.st_mtime_ns))
 

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 from tb_plugin.storage.local import LEADS_OUT, fingerprint, is_inside
 
-# A pipe without a writer answers at once instead of never. Windows has neither flag.
+# Without O_NONBLOCK, opening a pipe without a writer would block. Windows has neither flag.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK

@@ -40,7 +40,7 @@ LIBRARIES = (
     "urllib3",
     "asyncio",
 )
-# Libraries that log a traceback for each failed request, at each scan while a store is unreachable.
+# Libraries that log a traceback for each failed request, also for scans of an unreachable storage.
 _NOISY = ("s3fs", "gcsfs", "adlfs")
 # Minimum length of a secret, in characters; shorter values would hide parts of ordinary words.
 _MIN_SECRET_LENGTH = 6
@@ -53,7 +53,7 @@ _NAMED = re.compile(
     r"(?i)\b((?:AccountKey|SharedAccessSignature|sig|signature|X-Amz-[\w-]+|Key-Pair-Id|AWSAccessKeyId|"
     r"[\w-]*token|[\w-]*password|[\w-]*secret[\w-]*)['\"]?\s*[=:]\s*b?['\"]?)[^&;,\s'\"<>]+"
 )
-# Secrets that were given in a URL.
+# Secrets from URLs.
 _seen: dict[str, None] = {}
 
 
@@ -80,7 +80,7 @@ def clean_logs() -> None:
     for name in LIBRARIES:
         logger = logging.getLogger(name)
         if not any(isinstance(handler, Redactor) for handler in logger.handlers):
-            # First, also before a handler that a library gives itself (S3FS_LOGGING_LEVEL).
+            # Placed before a handler that a library adds itself (S3FS_LOGGING_LEVEL).
             logger.handlers.insert(0, Redactor())
 
 
@@ -95,7 +95,7 @@ class Redactor(logging.Handler):
         """Redacts the record in place. Handlers of parent loggers print it."""
         try:
             text = record.getMessage()
-        except (TypeError, ValueError):  # a library that formats wrongly
+        except (TypeError, ValueError):  # wrong format arguments in a library
             text = f"{record.msg} {record.args}"
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
@@ -106,7 +106,7 @@ class Redactor(logging.Handler):
                 record.exc_text = redact("".join(traceback.format_exception(error)))
         record.exc_info = None
         record.msg, record.args = redact(text), None
-        # Python prints what no handler took; with this one there is always a handler.
+        # Python prints records without any handler. This logger always has one, so they are printed here.
         last = logging.lastResort
         if last is not None and record.levelno >= last.level and not logging.getLogger().handlers:
             last.handle(record)

@@ -28,7 +28,7 @@ def parse_spec(spec: str) -> list[tuple[str, str]]:
     """Parses ``name:path,name:path`` of ``--logdir_spec`` into (name, path) pairs. Names may be empty."""
     pairs = []
     for item in filter(None, (part.strip() for part in spec.split(","))):
-        # As TensorBoard reads it; a drive letter is only one on Windows.
+        # Same rules as TensorBoard. A drive letter is special only on Windows.
         named = scheme_of(item) is None and ":" in item and item[0] != "/" and not os.path.splitdrive(item)[0]
         name, _, path = item.partition(":") if named else ("", "", item)
         pairs.append((name, path))

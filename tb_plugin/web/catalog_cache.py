@@ -17,7 +17,7 @@ from tb_plugin.payloads.export import to_json
 from tb_plugin.service.workspace import Workspace
 
 PACK_LEVEL = 4
-# Share of a core for encoding while a profile loads, when the progress changes all the time.
+# Maximum CPU share of encoding while a profile loads and its progress changes constantly.
 _SHARE = 0.1
 
 

@@ -29,7 +29,7 @@ _NOT_BUILT = b"""<!doctype html>
 <p>Meanwhile the numbers are there on the command line: <code>torch-trace report PATH</code>.</p>
 </body></html>
 """
-# TensorBoard imports this module and calls render(); the page itself is index.html beside it.
+# TensorBoard imports this module and calls render(). The page itself is index.html next to it.
 _ENTRY = b'export function render() { location.replace(new URL("./index.html", import.meta.url)); }\n'
 
 

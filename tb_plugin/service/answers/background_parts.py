@@ -30,15 +30,15 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# A part that was not requested for this long is cancelled on the cluster.
+# Seconds without a request after which a job is cancelled.
 LEASE_SECONDS = 15.0
-# Pause after the cluster was unreachable.
+# Seconds to wait after the cluster was unreachable.
 _AWAY_SECONDS = 60.0
 _IDLE_SECONDS = 30.0
 _TICK_SECONDS = 0.3
-# Results extracted at a time: more would fill memory and delay requests of the page.
+# Results validated at a time: more would fill memory and delay the page.
 _MAX_EXTRACTIONS = 4
-# Number of remembered refusals.
+# Maximum number of remembered refusals.
 _REFUSALS = 10_000
 _COPY = ".ttsummary"
 
@@ -109,7 +109,7 @@ class ClusterParts:
                 return refused.why
             part = self._parts.get(target)
             if part is None:
-                if Path(target).exists():  # since whoever asks looked for it
+                if Path(target).exists():  # written since the caller checked
                     return ""
                 if now < self._away.until:
                     self._refuse(target, self._away)
@@ -140,8 +140,8 @@ class ClusterParts:
             while not self._closed.is_set() and time.monotonic() - idle_since < _IDLE_SECONDS:
                 if self._round(cluster):
                     idle_since = time.monotonic()
-        except Exception as error:  # the edge of a thread: without the cluster everything is computed here
-            if self._closed.is_set():  # the workers end, too
+        except Exception as error:  # top level of a thread: without the cluster, results are computed locally
+            if self._closed.is_set():  # the local workers are closing as well
                 return
             if not isinstance(error, UserError):
                 log.exception("The cluster at %s failed.", self._scheduler.address)

@@ -15,7 +15,7 @@ from tb_plugin.model.trace.extra_columns import NEVER_ENDED
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
 
-# Kineto's own names, so that an exported window can be opened like a recording.
+# The names that Kineto writes, so that an exported window can be opened like a recording.
 _DEVICE_NUMBERS = {
     "registers": "registers per thread",
     "shared_memory": "shared memory",
@@ -46,7 +46,7 @@ _COLLECTIVE_NUMBERS = {
     "source_rank": "Src Rank",
     "destination_rank": "Dst Rank",
 }
-# Keys of the file that identify the worker.
+# Metadata keys that identify the worker.
 _ABOUT = ("host_name", "distributedInfo")
 _PYTHON_NUMBERS = {"python_id": "Python id", "parent_id": "Python parent id", "module_id": "Python module id"}
 
@@ -176,7 +176,7 @@ def _arguments(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> 
     _add_section(found, wanted, trace.device_args, trace, _DEVICE_TEXTS, _DEVICE_NUMBERS)
     _add_section(found, wanted, trace.collectives, trace, _COLLECTIVE_TEXTS, _COLLECTIVE_NUMBERS)
     for fact in trace.others:
-        if fact.key == NEVER_ENDED:  # a mark of ours: nobody recorded it
+        if fact.key == NEVER_ENDED:  # an event added by this tool, which no profiler recorded
             continue
         for at in np.flatnonzero(wanted[fact.row]).tolist():
             value = fact.value[at].item()

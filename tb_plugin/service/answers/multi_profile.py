@@ -31,16 +31,16 @@ from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request_dedup import Desk
 from tb_plugin.storage.cache import FileStore
 
-# How often inputs may change or vanish before a waiting caller gives up.
+# Number of attempts if input files keep changing.
 CHANGES = 10
-# Workers of a run named in a message.
+# Maximum number of workers named in a message.
 _NAMED = 5
 
-# Makes a question of (worker, file of its part) pairs, a view, parameters and selected steps.
+# Builds a question from (worker, result file) pairs, a view, parameters and selected steps.
 OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
 
 
-# Answers about all workers of a run whose inputs are remembered.
+# Maximum number of views with cached inputs.
 _MAX_REMEMBERED = 64
 
 
@@ -87,7 +87,7 @@ class MultiProfileAnswers:
         for _ in range(CHANGES):
             try:
                 return gather(ask, place, analysis, params, steps, wait)
-            except CacheFileLost as error:  # a part; it is computed again
+            except CacheFileLost as error:  # a result; it is computed again
                 self._store.remove(Path(error.where))
         raise Cancelled("The cache is cleared again and again.")
 
@@ -118,10 +118,10 @@ class MultiProfileAnswers:
         formats = registry.formats_of(analysis)
         entries = [one for one in every if one.files.reader.id in formats] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
-        if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file has its ranks now
+        if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file was split
             return self._ask_workers(ask, place, analysis, asked, steps, wait)
         summaries = [source for _, source in state.ready if isinstance(source, RankSummary)]
-        if state.waiting:  # those without a summary; the copies of the others come meanwhile
+        if state.waiting:  # for profiles without a summary; the summaries of others are copied meanwhile
             return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
         if not state.ready:
             raise state.failed[0][1]
@@ -149,7 +149,7 @@ class MultiProfileAnswers:
             if coming := self._team.summaries.coming(summaries, wait):
                 return progress(entries[0], len(entries), state.fraction - coming)
             joined = self._merged_part(key, state.ready, beside, analysis, about)
-        if joined is None:  # their traces are read instead, where they are here
+        if joined is None:  # the traces of refused summaries are read instead, if present
             return self._ask_workers(ask, place, analysis, asked, steps, wait)
         self._remember(place, analysis, _Inputs(every, [("", str(joined))], tuple(told), about))
         return self._combine(ask, [("", str(joined))], analysis, params, steps, about)
@@ -187,7 +187,7 @@ class MultiProfileAnswers:
             target = self._store.path(key, mapped_part.SUFFIX)
             try:
                 with self._store.pinned(*(Path(summary.file.path) for summary in summaries)):
-                    # The worker that makes it is asked about it, too: it has it at hand.
+                    # The worker that merges the results also answers: it has them in memory.
                     question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
                     refused = self._desk.ask(
                         question, str(target), about, heavy=True, peak_memory_bytes=question.peak_memory_bytes()

@@ -70,11 +70,11 @@ class TakePart:
         return refused[0].why if refused else ""
 
 
-# Peak memory of merging, in multiples of the parts: 124 bytes of a call become 350, briefly twice.
+# Peak memory of merging, as a multiple of the results: 124 bytes per call become 350, briefly twice.
 _MERGE_MEMORY_FACTOR = 6
-# Unpacked size of the part of a summary, in multiples of its file.
+# Unpacked size of the result in a summary, as a multiple of the file size.
 _UNPACKED_FACTOR = 5
-# The part of a rank: a file of the cache, or an untrusted summary.
+# The result of a rank: a cache file, or an untrusted summary.
 Source = str | RankSummary
 
 
@@ -193,7 +193,7 @@ class AskMultiView(_Together):
         """Returns JSON. Raises NotFoundError, BadRequest, CacheFileLost."""
         answer = self._answer(models)
         if isinstance(answer, View):
-            give_back_memory()  # a page of a table needs little of what the first look at a run takes
+            give_back_memory()  # later table pages need much less memory than the first answer about a run
         return isolated(analysis_by_id(self.view_id).title, lambda: to_json(answer))
 
 

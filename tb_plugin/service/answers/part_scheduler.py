@@ -119,7 +119,7 @@ class PartScheduler:
                 try:
                     self._captures.waited(self._loader.wait(entry, lambda fraction: None), capture(entry))
                 except TorchTraceError:
-                    continue  # the next round says so
+                    continue  # the next round reports the error
 
     def end_leases(self) -> None:
         """Cancels work that was not requested for LEASE_SECONDS."""
@@ -194,7 +194,7 @@ class PartScheduler:
         opened = self._captures.ready(entry, asked.capture)
         if opened is None:
             return None
-        key = self._key(asked)  # of a capture that turned out to tell nothing it does not speak any more
+        key = self._key(asked)  # the key no longer includes a capture that turned out to be unusable
         if path := self._store.get(key, _SUFFIX):
             return path
         with self._lock:

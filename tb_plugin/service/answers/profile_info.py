@@ -19,7 +19,7 @@ from tb_plugin.service.workers.parse import expected
 from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Progress
 
-# Stages with a known number of bytes.
+# Stages whose progress in bytes is known.
 _MEASURED = ("copying", "surveying", "reading")
 
 

@@ -21,7 +21,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.stacks.view import Places, choice_of, merged, threads_of
 
-# Formats and their file endings.
+# Formats and their file extensions.
 SUFFIXES = {"folded": ".folded.txt", "speedscope": ".speedscope.json"}
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
@@ -34,8 +34,8 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
     """
     if form not in SUFFIXES:
         raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
-    choice = replace(choice_of(params), order="heavy")  # merged: by time there may be as many places as events
-    # A flame graph lays all threads over each other; speedscope lets one choose a thread.
+    choice = replace(choice_of(params), order="heavy")  # in time order there may be as many stacks as events
+    # A flame graph merges all threads; speedscope shows one thread at a time.
     places = merged(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
     if not len(places):
         raise NotFoundError(f"No stack has {choice.weight} time.", "weight", "Choose other frames or another weight.")

@@ -11,7 +11,7 @@ from tb_plugin.payloads import StepInfo
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 _NUMBER = re.compile(r"[0-9]+")
 _SHOWN = 10
-# Characters of the request repeated in a message.
+# Characters of the request quoted in an error message.
 _MAX_REPEATED_CHARACTERS = 100
 
 

@@ -30,9 +30,9 @@ from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
 
 _COPY = ".ttsummary"
-# Remote summaries copied at a time.
+# Maximum number of concurrent downloads.
 _MAX_COPIES = 16
-# Seconds before an unreadable summary is tried again.
+# Seconds before reading an unreadable summary again.
 RETRY_SECONDS = 60.0
 
 
@@ -157,7 +157,7 @@ class Summaries:
             return ()
         known = self._known.get(found)
         if known is None or (known.settings, known.folder) != (settings, self._store.folder):
-            # A summary whose trace is not here may be of any size; that the trace has its name, says its place.
+            # Without the trace, its file sizes are unknown. The path of the summary already matches its name.
             wanted = Wanted.of(found.files if found.is_present else None, settings)
             named = tuple(self._rank_summary(file, wanted) for file in found.summaries)
             known = self._known[found] = _ProfileSummaries(settings, self._store.folder, named)
@@ -246,7 +246,7 @@ class Summaries:
                 file = self._remote[summary]
             try:
                 self._store.put(_copy_key(file), _COPY, partial(file.folder.copy, file.file))
-            except Exception as error:  # the edge of a thread: whoever asks for the summary is told
+            except Exception as error:  # top level of a thread: callers see the refusal
                 why = error.what if isinstance(error, UserError) else error
                 self.refuse(summary, Refusal(f"cannot be read ({why})", for_now=True))
             with self._lock:

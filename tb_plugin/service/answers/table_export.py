@@ -21,7 +21,7 @@ from tb_plugin.payloads import Column
 
 Int64 = npt.NDArray[np.int64]
 
-# Rows of a piece.
+# Rows per block.
 ROWS = 16_384
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _END = "\r\n"
@@ -58,7 +58,7 @@ def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
     sink.write(",".join(_written(header)).encode() + _END.encode())
     for piece in _pieces(data.select([column.metric.key for column in columns]), rows):
         texts = [_texts(column.combine_chunks()) for column in piece.columns]
-        if len(texts) == 1:  # an empty line would be no row
+        if len(texts) == 1:  # a reader would skip an empty line
             texts = [pc.if_else(pc.equal(texts[0], ""), _text('""'), texts[0])]
         lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*texts, _text(",")), _text(""), _text(_END))
         sink.write(_bytes_of(lines))
@@ -68,7 +68,7 @@ def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
 def _pieces(data: pa.Table, rows: Int64) -> Iterator[pa.Table]:
     in_order = bool((np.diff(rows) == 1).all())
     if not in_order:
-        data = data.combine_chunks()  # else each piece would do it
+        data = data.combine_chunks()  # otherwise each block would do it
     for start in range(0, len(rows), ROWS):
         some = rows[start : start + ROWS]
         yield data.slice(int(some[0]), len(some)) if in_order else data.take(pa.array(some))
@@ -91,7 +91,7 @@ def _texts(values: Any) -> Any:
         return pc.fill_null(values.cast(pa.large_string()), "")
     if pa.types.is_boolean(kind):
         return pc.fill_null(pc.if_else(values, _text(str(True)), _text(str(False))), "")
-    if pa.types.is_floating(kind):  # shortest digits, as Python writes them
+    if pa.types.is_floating(kind):  # the shortest decimal form, as in Python
         return pa.array(["" if value is None else str(value) for value in values.to_pylist()], pa.large_string())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         values = values.dictionary_encode()
@@ -125,5 +125,5 @@ def _header(title: str, unit: str) -> str:
 
 
 def _cell(value: object) -> object:
-    # A name from a trace must not become a formula in somebody's spreadsheet.
+    # A spreadsheet must not interpret a name from a trace as a formula.
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -58,7 +58,7 @@ def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> 
     groups: dict[tuple[str, str], list[Draft]] = defaultdict(list)
     for draft in drafts:
         groups[run_name(draft.root, draft.candidate.run, several), draft.candidate.worker].append(draft)
-    # All workers of a run number recordings alike, even if one of them lacks a recording.
+    # All workers of a run number their recordings alike, even if one of them lacks a recording.
     recordings: dict[str, set[int]] = defaultdict(set)
     for (run, _), group in groups.items():
         recordings[run].update(d.candidate.time_unix_ns or 0 for d in group if d.candidate.stage)
@@ -118,7 +118,7 @@ def _time_of(candidate: Candidate) -> int | None:
     return time_of(candidate.span) if stated is None else stated // 1_000_000
 
 
-# Spring 1973; a smaller token is a counter.
+# In 1973. A smaller number is a counter, not a time.
 _FIRST_PLAUSIBLE_MS = 10**11
 
 

@@ -21,7 +21,7 @@ from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
 from tb_plugin.model.trace.worker_names import rank_worker
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
-# ``folders`` keeps each folder a separate run.
+# The value ``folders`` keeps each folder a separate run.
 GROUP_VARIABLE = settings.GROUP.name
 _LONGEST_NS = 86_400 * 10**9
 # Root, clock, world size, backend, group.
@@ -60,7 +60,7 @@ def extent(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
     """Returns start and end of a recording, in nanoseconds. They are equal if the end is unknown."""
     start_ns = job.start_ns or 0
     end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
-    # The time in a file's name is that of its writing.
+    # The time in the file name is when the file was written: the end of the recording.
     return (start_ns, end_ns if 0 <= end_ns - start_ns <= _LONGEST_NS else start_ns)
 
 

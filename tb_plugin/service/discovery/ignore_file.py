@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 
 log = logging.getLogger("torch_trace")
 
-# Its path in the log directory.
+# Path in the log directory.
 NAME = "torch_trace_ignore"
-# Bytes read of it.
+# Maximum bytes that are read.
 MOST_BYTES = 64 * 1024
 _MOST_LINES = 200
-# Characters of a line.
+# Maximum length of a line.
 _MAX_LINE_CHARACTERS = 200
 _LINE = re.compile(r"(?:(?P<run>.*\S)\s+)?(?P<rule>\S+)")
 

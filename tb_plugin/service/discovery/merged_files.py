@@ -58,7 +58,7 @@ class Merged:
                 replace(one, run=run, worker=rank, rank=rank, summaries=(), grouped_by=one.grouped_by or why)
                 for rank in ranks
             ]
-        self._runs = runs  # at once: others look into it meanwhile
+        self._runs = runs  # replaced in one assignment, because other threads read it
         return every
 
     def run_of(self, run: str | None, worker: str, span: str | None) -> str | None:

@@ -94,7 +94,7 @@ def _labelled(
         if (info := infos.get(one)) is not None:
             ranks[one.worker].add(info.rank)
     only = {worker: next(iter(each)) for worker, each in ranks.items() if len(each) == 1}
-    # Files of other formats beside a trace, by their names of the same worker, are of the same rank.
+    # Files of other formats without a rank get the rank of the trace with the same worker name.
     rank_of = {one: info.rank if (info := infos.get(one)) else only.get(one.worker) for one in profiles}
     groups: dict[int, list[ProfileFiles]] = defaultdict(list)
     for one, rank in rank_of.items():
@@ -102,7 +102,7 @@ def _labelled(
             groups[rank].append(one)
     mine = {rank: group for rank, group in groups.items() if _is_one_worker(group, infos)}
     named = {one: rank_worker(rank) for rank, group in mine.items() for one in group}
-    # The name of a worker that remains what it is stays its own.
+    # A name that is still used by another worker is not assigned to a second one.
     taken = {one.worker for one in profiles if one not in named and identifying(one.reader) is not None}
     named = {one: worker for one, worker in named.items() if worker not in taken}
     spans = {} if not _is_unclear(profiles, infos) else _spans([one for one in profiles if one in named], infos)
@@ -125,7 +125,7 @@ def _is_one_worker(group: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, J
     if len({clock for *_, clock in known}) > 1:
         return False
     for (begin, end, process, _), (after, _, other, _) in pairwise(known):
-        # A process has one profiler: what it records again is later, even where nothing tells the end of the first.
+        # A process has one profiler, so its recordings never overlap, even if the end of the first one is unknown.
         is_same = process != "" and process == other
         if after <= end + (0 if is_same or end > begin else RECORDING_SLACK_NS):
             return False

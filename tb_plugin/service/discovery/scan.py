@@ -40,11 +40,11 @@ _NOTHING = "The file has no content: copy it again, or stop the profiler before 
 _File = tuple["Root", str, str]
 # Root, path, fingerprint, reader id.
 _SniffKey = tuple["Root", str, str, str]
-# Log directories listed at a time.
+# Maximum number of log directories listed concurrently.
 _MAX_LISTINGS = 16
-# Uncertain files inspected at a time; each is a request to a store.
+# Maximum number of files inspected concurrently; each is a request to a storage.
 _MAX_LOOKS = 16
-# Unclaimed files inspected per log directory, to report what they are.
+# Maximum number of unclaimed files inspected per log directory, to explain them.
 _MAX_FOREIGN = 32
 # Bytes: smaller local files are inspected even with a certain name (Git LFS pointers, error pages). In a store
 # each inspection is a request.
@@ -89,7 +89,7 @@ class Scanner:
                 discovery.problems.append(listing)
                 continue
             known = self._known.get(root)
-            # Most scans find what the last one found; names need not be taken apart again.
+            # Most listings are unchanged, so the previous result is reused.
             result = known[1] if known is not None and known[0] == listing else self._sort(root, listing)
             if result.final:
                 self._known[root] = (listing, result)
@@ -123,7 +123,7 @@ class Scanner:
         if not found or not distributed_jobs.is_on():
             return found, True
         first = self._job_infos(distributed_jobs.first_candidates(found))
-        # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
+        # A run with all ranks of its job is already complete.
         parts = self._job_infos(distributed_jobs.later_candidates(found, first))
         asked = first | parts
         asked |= self._job_infos(reported_ranks.profiles_without_rank(found, asked))
@@ -137,7 +137,7 @@ class Scanner:
         new = [one for one in known if _identity(one) not in self._jobs]
         if new:
             with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-ask") as threads:
-                # What cannot be read now is asked again at the next scan.
+                # Files that cannot be read now are tried again at the next scan.
                 for one, job in zip(new, threads.map(_ask, new), strict=True):
                     if not isinstance(job, UserError):
                         self._jobs[_identity(one)] = job
@@ -160,7 +160,7 @@ class Scanner:
         ]
         if root.folder.is_file:
             drafts = _chosen_file_drafts(root, self.readers, drafts, tuple(files.values()))
-        # Of equal claims that of the first reader stands.
+        # The sort is stable: of equally strong claims, the first reader wins.
         drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
         taken = Claims()
         refused: dict[Draft, str] = {}
@@ -181,7 +181,7 @@ class Scanner:
             if why == "":
                 taken.add(draft)
             elif isinstance(why, UserError):
-                # The storage may answer next time.
+                # The storage may respond at the next scan.
                 refused[draft], final = why.what, False
             else:
                 refused[draft] = why
@@ -332,7 +332,7 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
         return [_NOTHING] * len(drafts)
     why = foreign(file.path, head, is_chosen=drafts[0].is_chosen)
     refused = foreign(file.path, head, is_refused=True) or NOT_A_TRACE
-    # A file that another tool is known by may be one of a folder that its reader knows.
+    # A file known from another tool may still belong to a folder that a reader supports.
     asked = [draft for draft in drafts if draft.candidate.root or not why]
     return [
         "" if draft in asked and (draft.candidate.certain or draft.reader.sniff(head)) else why or refused

@@ -17,9 +17,9 @@ from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
-# Appended to the name of the main file of the trace.
+# Suffix after the name of the main file of the trace.
 SUFFIX = ".ttsummary"
-# A folder or URL with summaries, in the same folders as the traces.
+# A folder or URL with summaries, with the same subfolders as the traces.
 SUMMARIES_VARIABLE = settings.SUMMARIES.name
 NOTHING_LIKE_IT = "A rank summary of a file with an unknown name."
 _HEAD_BYTES = 1024 * 1024
@@ -82,7 +82,7 @@ def summary_only_candidates(
         for candidate in reader.find(names)
         if candidate.names[0] in summaries
     ]
-    # The names that only an ending speaks for go to the first reader that takes them.
+    # A name with only a matching extension is assigned to the first reader that accepts it.
     found.sort(key=lambda item: item[1].certain, reverse=True)
     return [(reader, replace(each, names=each.names[:1], also=(), certain=True)) for reader, each in found]
 

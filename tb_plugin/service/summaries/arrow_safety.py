@@ -6,7 +6,7 @@ import struct
 
 import pyarrow as pa
 
-# Messages of a stream: each becomes an array per column, even without rows. We write a few.
+# Maximum number of messages per stream: each becomes one array per column, even without rows. We write a few.
 MOST_MESSAGES = 1000
 _RECORD_BATCH, _DICTIONARY_BATCH = "record batch", "dictionary"
 # Fields of Message in Arrow's Message.fbs; older writers report compression in the second one.

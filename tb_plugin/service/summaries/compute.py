@@ -46,7 +46,7 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# One read per process: the memory estimate covers a single read. Remote copies may continue meanwhile.
+# The memory estimate covers a single read per process. Remote copies may continue meanwhile.
 _ONE_AT_A_TIME = threading.Lock()
 _LARGE_BYTES = 10_000_000
 
@@ -160,14 +160,14 @@ def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
         return Outcome(job.name, "failed", reason=str(error))
     except TorchTraceError as error:
         return Outcome(job.name, "failed", reason=str(error))
-    except Exception as error:  # the edge of an engine: one rank stops nobody
+    except Exception as error:  # top level of an engine: a failed rank must not stop the others
         log.exception("Summarising %s failed.", job.name)
         return Outcome(
             job.name, "failed", reason=f"An internal error happened: {type(error).__name__}. Please report it."
         )
     finally:
         if sum(file.size for file in job.files) > _LARGE_BYTES:
-            gc.collect()  # the next one may be as large
+            gc.collect()  # frees memory before the next trace
 
 
 def _current(job: RankJob) -> Outcome | None:

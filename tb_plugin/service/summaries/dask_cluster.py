@@ -22,12 +22,12 @@ from tb_plugin.storage.secrets import redact
 
 # The scheduler of a Dask cluster, such as tcp://10.0.0.1:8786.
 SCHEDULER_VARIABLE = settings.SCHEDULER.name
-# Files of the authority, the certificate and the key for a scheduler at tls://.
+# CA file, certificate file and key file for a scheduler at tls://.
 CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = settings.TLS_CA_FILE.name, settings.TLS_CERT.name, settings.TLS_KEY.name
 CONNECT_SECONDS = 10.0
-# Attempts of the cluster after an unreachable storage or an unexpected error.
+# Number of attempts after an unreachable storage or an unexpected error.
 RETRIES = 2
-# Ranks submitted at a time.
+# Maximum number of submitted jobs.
 _MAX_IN_FLIGHT = 1024
 _PACKAGE = "torch-trace-tb"
 log = logging.getLogger("torch_trace")
@@ -90,7 +90,7 @@ class Cluster:
 
     def close(self) -> None:
         """Cancels all submitted jobs and disconnects."""
-        with suppress(Exception):  # it may be away
+        with suppress(Exception):  # the scheduler may be unreachable
             if self._running:
                 self._client.cancel(list(self._running), force=True)
         with suppress(Exception):
@@ -138,13 +138,13 @@ class Cluster:
             pass
         if self._client.status != "running":
             raise _away(self.scheduler, "The connection to it is lost")
-        known = ((future, self._running.pop(future, None)) for future in ended)  # not what was taken back meanwhile
+        known = ((future, self._running.pop(future, None)) for future in ended)  # without cancelled jobs
         return [(job[0], self._outcome(future, job[1])) for future, job in known if job is not None]
 
     def _outcome(self, future: Any, job: RankJob) -> Outcome:
         try:
             outcome = future.result(timeout=CONNECT_SECONDS)
-        except Exception as error:  # whatever a worker raised, or Dask for one that died
+        except Exception as error:  # any error of a worker, or of Dask if a worker died
             return Outcome(job.name, "failed", reason=_reason(error))
         finally:
             future.release()
@@ -160,7 +160,7 @@ class Cluster:
             answers = self._client.run(version, _PACKAGE, on_error="return")
         except Exception as error:
             raise _away(self.scheduler, _reason(error)) from error
-        if not answers:  # one that grows when it is asked for something looks like this, and one whose workers failed
+        if not answers:  # an adaptive cluster may start workers later; or all workers failed
             log.warning("The cluster at %s has no workers now; ranks wait for them.", self.scheduler.address)
         lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
         if lacking:
@@ -186,7 +186,7 @@ def _on_worker(job: RankJob) -> Outcome:
     """Runs on a worker of the cluster. Raises TryAgain if a retry may succeed; Dask then repeats the job."""
     from distributed import get_worker
 
-    # There may be many on a machine, and each reads one trace at a time: its limit is for that one.
+    # A machine may have several Dask workers. Each reads one trace at a time within its own limit.
     outcome = summarize_rank(job, get_worker().memory_manager.memory_limit)
     if outcome.again:
         raise TryAgain(outcome.reason)
@@ -212,13 +212,13 @@ def _connected(scheduler: Scheduler) -> Any:
             tls_client_key=scheduler.key,
             require_encryption=True,
         )
-    # Their messages repeat addresses and arguments, once a second while a scheduler is away.
+    # Dask logs addresses and arguments every second while a scheduler is unreachable.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         return Client(  # type: ignore[no-untyped-call]
             scheduler.address, security=security, timeout=CONNECT_SECONDS, set_as_default=False, name="torch-trace"
         )
-    except Exception as error:  # refused, no route, another version of Dask, a certificate that does not fit
+    except Exception as error:  # refused connection, other Dask version, invalid certificate
         raise _away(scheduler, _reason(error)) from error
 
 

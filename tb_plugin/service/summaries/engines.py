@@ -11,7 +11,7 @@ from tb_plugin.service.summaries.compute import Outcome, RankJob, Summarize, mem
 from tb_plugin.service.workers.pool import Pool
 from tb_plugin.service.workers.request import Job
 
-# Queued jobs per worker.
+# Maximum number of queued jobs per worker.
 _QUEUED_PER_WORKER = 2
 
 

@@ -36,19 +36,19 @@ from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.storage.checksum import sealed, unsealed
 from tb_plugin.storage.listing import StoredFile
 
-# The view whose part it contains.
+# The view whose result a summary contains.
 VIEW = "distributed"
 FORMAT = 1
 _NO_ROOM = f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})"
 _TOO_MANY = "reports too many steps"
 _MAGIC = b"torch-trace rank summary "
-# Bytes of a summary.
+# Maximum size of a summary.
 MOST_BYTES = 256 * 1024**2
-# Bytes of its header, some 30,000 steps: as objects they take up to ten times their text.
+# Maximum size of the header: some 30,000 steps, which take up to ten times as much memory.
 MOST_HEAD_BYTES = 4 * 1024**2
-# Bytes of its unpacked part. 100,000 calls of a rank take some 20 MB.
+# Maximum size of the unpacked result. 100,000 calls per rank take some 20 MB.
 MOST_UNPACKED_BYTES = 1024**3
-# Largest compression ratio of the part.
+# Maximum compression ratio of the result.
 MOST_RATIO = 2000
 MOST_ROWS = 50_000_000
 _MOST_NS = 2**62
@@ -57,7 +57,7 @@ _LEVEL = 3
 
 _Few = Meta(max_length=1000)
 _MOST_STEPS = 100_000
-# Memory of a short text and its place in a list.
+# Estimated memory of a step label in a list.
 _STEP_BYTES = 64
 _Steps = Annotated[list[str], Meta(max_length=_MOST_STEPS)]
 
@@ -186,7 +186,7 @@ def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BY
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise SummaryRefused("is damaged") from error
     _check(part)
-    # The columns of its tables lie in what was unpacked; its steps became objects.
+    # Table columns refer to the unpacked bytes; only steps take additional memory.
     taken = size + _STEP_BYTES * (len(part.steps) + len(part.coverage.steps or ()))
     if taken > room_bytes:
         raise SummaryRefused(_NO_ROOM)
@@ -196,7 +196,7 @@ def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BY
 def check_values(unseen: Sequence[Part]) -> None:
     """Checks all values of several results at once. Raises SummaryRefused for an impossible value."""
     for name in dict.fromkeys(name for part in unseen for name in part.frames):
-        # Nothing is copied, and no text or list followed, before it is known to be sound.
+        # Validated before any text or list is accessed, and without copying.
         table = pa.concat_tables([part.frames[name].data for part in unseen if name in part.frames])
         try:
             table.validate(full=True)
@@ -234,7 +234,7 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
         body = unsealed(memoryview(content)[len(line) :])
     except ValueError as error:
         raise SummaryRefused("is damaged") from error
-    # Its end is found before anything is made of it: a byte of text takes many as an object.
+    # The size of the header is limited before decoding, because decoded text takes much more memory.
     head, end, _ = bytes(body[: MOST_HEAD_BYTES + 1]).partition(b"\n")
     if not end:
         raise SummaryRefused(_TOO_MANY)
@@ -294,7 +294,7 @@ def _check(part: Part) -> None:
         raise SummaryRefused("contains unknown data")
     for name, value in part.facts.items():
         low, high = FACTS[name]
-        # A float or a flag is no number of a rank; a list or a text was no fact when it was unpacked.
+        # Facts are integers. Decoding has already rejected lists and texts.
         if value is not None and (type(value) is not int or not low <= value <= high):
             raise SummaryRefused(f"has an impossible value of {name}")
     if part.facts.get("distributed.calls") != part.frames["collectives"].data.num_rows:

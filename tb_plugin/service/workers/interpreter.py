@@ -18,13 +18,13 @@ from types import ModuleType
 from tb_plugin.errors import UserError
 from tb_plugin.extensions import extension_names
 
-# Imports of a worker besides the standard library.
+# Packages that a worker imports besides the standard library.
 PACKAGES = ("tb_plugin", "numpy", "pyarrow", "msgspec", "isal", "fsspec")
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; from tb_plugin.service.workers.worker_main import main; "
     "main(int(sys.argv[1]))"
 )
-# Workers run in parallel: each library in one uses one thread.
+# Workers run in parallel, so each library uses one thread per worker.
 _SINGLE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -61,7 +61,7 @@ def _extensions() -> list[str]:
         return []
     from tb_plugin import registry
 
-    with suppress(UserError):  # whoever needs an extension that cannot be imported is told so
+    with suppress(UserError):  # a request that needs this extension reports the import error
         registry.readers()
     packages = [sys.modules.get(name.partition(".")[0]) for name in names]
     return [str(Path(place).absolute().parent) for package in packages if (place := _place(package))]

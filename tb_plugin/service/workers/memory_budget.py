@@ -15,15 +15,15 @@ from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
 
 log = logging.getLogger("torch_trace")
 
-# Megabytes (10**6 bytes) that all workers may use together.
+# Memory for all workers together, in megabytes (10**6 bytes).
 MEMORY_VARIABLE = settings.MEMORY_MB.name
-# Default share of the memory of the machine or container: training may run next to TensorBoard.
+# Default share of the memory of the machine or container: training may run on the same machine.
 SHARE = 0.5
-# Share of a limit of this process: Dask ends a worker at 95 %.
+# Share of the memory limit of this process: Dask kills a worker at 95 %.
 LIMIT_SHARE = 0.9
 # Assumed memory of a machine that does not report it.
 _UNKNOWN_BYTES = 16 * 1024**3
-# An interpreter with its libraries and the buffers of a read.
+# Memory of an interpreter with its libraries and read buffers.
 PROCESS_BYTES = 160_000_000
 _NO_WINDOW = "Remove the window."
 
@@ -58,7 +58,7 @@ def _machine_bytes() -> int:
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    # Not Linux: no such file; no limit: the word "max".
+    # The file does not exist on other systems. The word "max" means no limit.
     with contextlib.suppress(OSError, ValueError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return min(limits, default=_UNKNOWN_BYTES)

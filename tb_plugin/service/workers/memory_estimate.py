@@ -11,7 +11,7 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC, FileSize, Reader, Win
 from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
 from tb_plugin.storage.safe_open import Located, open_regular
 
-# Bytes of an empty gzip archive.
+# Size of an empty gzip file.
 _EMPTY_ARCHIVE_BYTES = 18
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 
-# Models mapped at a time.
+# Maximum number of memory-mapped models.
 _MAX_MODELS = 4
-# Files whose numbers may stay without the model.
+# Maximum number of files with cached results.
 _MAX_FILES = 64
 
 
@@ -91,7 +91,7 @@ class OpenModels:
 
     def levels(self, file: ModelFile) -> Pyramid:
         """Returns the levels of detail of the timeline. Raises NotFoundError, CacheFileLost, CacheRefused."""
-        # They are kept beside the file of the trace: what they show is in it alone.
+        # Captures do not change the timeline, so its levels belong to the trace without captures.
         return levels_of(self.typed(file.without_capture, TraceTable), file.path)
 
     def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
@@ -112,7 +112,7 @@ class OpenModels:
 
         Recent results stay in memory, because every page of a table needs them.
         """
-        size = 0 if path.endswith(mapped_part.SUFFIX) else None  # its pages are the file's
+        size = 0 if path.endswith(mapped_part.SUFFIX) else None  # memory-mapped pages are not memory of this process
         return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker), size)
 
     def read_part(self, path: str, worker: str) -> Part:

@@ -97,7 +97,7 @@ class Parse:
         raw, progress = self._read(reader, report)
         ranks = rank_traces(raw) if isinstance(raw, RawTrace) and raw.window is None else []
         profiles = {rank.label: rank.make for rank in ranks} or {"": [raw].pop}
-        del raw  # whoever takes it is the only one that holds it
+        del raw  # so that the consumer holds the only reference
         if self.rank and self.rank not in profiles:
             where = next(iter(dict(self.files)))
             raise UnreadableTrace(f"The file contains nothing from {self.rank}.", where)
@@ -125,7 +125,7 @@ class Parse:
         def write(partial: Path) -> Seal:
             report(progress._replace(stage="writing"))
             model.write(made, str(partial))
-            return seal_of(partial)  # before it is in place: there, another process may take it away at once
+            return seal_of(partial)  # before the rename, because another process may evict it afterwards
 
         seal = isolated("Writing of the columns", partial(put_atomically, target, write))
         del made, write
@@ -138,7 +138,7 @@ class Parse:
                 isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
         _open_beside(model, made, target)
         summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
-        # Last: whoever finds it may ask for all of the others.
+        # Written last, because its existence means that all other files exist.
         put_atomically(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
         return summary
 
@@ -254,7 +254,7 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
     outline = model.outline(made)
     shown, absent = _view_infos(views, made, outline)
     default = registry.analysis_by_id(model.default_view)
-    # The page shows it next anyway.
+    # The page requests the default view next anyway, so its result is computed and cached now.
     count, figures = isolated(
         default.title, lambda: _first(models.part(file, default, Params())), lambda failure: (1, [])
     )
@@ -296,7 +296,7 @@ def read_info(report: ReadReport) -> ReadInfo:
     return ReadInfo(**counts, issues=issues)
 
 
-# The fix for a view whose data may be in the missing rest of a truncated file.
+# Advice for a view whose data may be in the missing rest of a truncated file.
 CUT_OFF = "Let the job write the whole file, or record again: the missing part may contain it."
 
 
@@ -311,7 +311,7 @@ def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> 
     absent: list[ViewInfo] = []
     for analysis in views:
         missing = missing_of(analysis, made)
-        # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
+        # A view without advice needs data that no recording option provides, so it is hidden.
         is_absent = missing is not None and (analysis.traits.hidden or not missing.enable)
         (absent if is_absent else shown).append(_view_info(analysis, missing, outline))
     return shown, absent

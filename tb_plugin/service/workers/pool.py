@@ -35,7 +35,7 @@ WORKERS_VARIABLE = settings.WORKERS.name
 _MAX_WORKERS = 4
 _BYTES_PER_WORKER = 1024**3
 _RETIRE_BYTES = 1024**3
-# 1/4 of the memory at which a worker is replaced may be cached numbers.
+# Cached values may take 1/4 of the memory at which a worker is replaced.
 _MEMO_DIVISOR = 4
 
 
@@ -84,7 +84,7 @@ class InlineWorkers:
     def __init__(self, report: Report = lambda progress: None, budget: int | None = None) -> None:
         self.budget = budget or budget_bytes()
         from tb_plugin.service.workers.model_cache import (
-            OpenModels,  # a pool is there before all that this brings along
+            OpenModels,  # imported here, because a pool starts before these heavy imports
         )
 
         self._report = report
@@ -104,7 +104,7 @@ class InlineWorkers:
         try:
             report = self._report if heavy else lambda progress: None
             job.future.set_result(question.answer(self._models, report))
-        except Exception as error:  # handed to whoever asks for the result
+        except Exception as error:  # raised by the future
             job.future.set_exception(error)
         return job
 
@@ -138,10 +138,10 @@ class Pool:
         limit_seconds: float | None = None,
     ) -> None:
         self.size = size or default_size()
-        # One seat is kept for answers, so that a parse does not freeze the page of another profile.
+        # One worker is reserved for answers, so that a parse does not block the page of another profile.
         self.heavy = heavy or max(1, self.size - 1)
         self.budget = budget or budget_bytes()
-        # Memory that Python freed rarely goes back to the system: a worker grown large is replaced.
+        # Python rarely returns freed memory to the system, so a worker that has grown large is replaced.
         self._retire_bytes = min(_RETIRE_BYTES, self.budget // self.size)
         self._changed = threading.Condition()
         self._pending: list[Job[Any]] = []
@@ -174,7 +174,7 @@ class Pool:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
             self._pending.append(job)
-            # Looked at only while seats are missing: the queue is short then, whatever comes later.
+            # Checked only until all workers exist, when the queue is still short.
             if len(self._seats) < self.size and self._lacks_a_seat():
                 self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_DIVISOR)))
                 threading.Thread(
@@ -194,7 +194,7 @@ class Pool:
         """Removes a waiting job from the queue, or kills the worker of a running job."""
         with self._changed:
             waiting = self._stop(job, Cancelled(job.name))
-        # Outside the lock: callbacks of a future may take locks of their own.
+        # Called without the lock, because callbacks of a future may take other locks.
         if waiting:
             job.future.set_exception(Cancelled(job.name))
 
@@ -217,7 +217,7 @@ class Pool:
         job.stopped = job.stopped or why
         if job in self._pending:
             self._pending.remove(job)
-            self._changed.notify_all()  # what it kept waiting may run now
+            self._changed.notify_all()  # jobs that waited for it may run now
             return True
         if job.process is not None:
             job.process.kill()
@@ -264,7 +264,7 @@ class Pool:
         while (job := self._take(seat)) is not None:
             try:
                 result, error = self._attempt(seat, job), None
-            except Exception as raised:  # the edge of the pool: whoever waits gets it
+            except Exception as raised:  # top level of the pool: the future raises it
                 result, error = None, raised
             with self._changed:
                 seat.job = job.process = job.running_since = None
@@ -287,7 +287,7 @@ class Pool:
                     self._pending.remove(job)
                     seat.job = job
                     if self._pending:
-                        self._changed.notify_all()  # others may have left them to this seat while it was idle
+                        self._changed.notify_all()  # other workers may have left them to this idle worker
                     return job
                 self._changed.wait()
             return None
@@ -297,7 +297,7 @@ class Pool:
         slow = [job for job in running if not job.is_short]
         left = self.budget - sum(job.peak_memory_bytes for job in running if job.heavy)
         full = bool(slow) and len(slow) >= self.heavy
-        # Only the first parse of the queue: small ones that pass it by would keep a large one out for ever.
+        # Only the first parse in the queue may start: otherwise small ones would delay a large one forever.
         parse = next((job for job in self._pending if job.heavy), None)
         if parse is not None and (full or (parse.peak_memory_bytes > left and any(job.heavy for job in running))):
             parse = None
@@ -317,7 +317,7 @@ class Pool:
                     if job.stopped is not None:
                         raise job.stopped
                     job.process = seat.start()
-                    # The start of a process is not the question's fault.
+                    # The time to start a process is not charged to the question.
                     job.running_since = time.monotonic() if job.process.started else None
                 return self._run(seat, job.process, job)
             except (EOFError, OSError, ValueError) as error:
@@ -346,7 +346,7 @@ class Pool:
                 case Done(answer, resident_bytes):
                     if resident_bytes > self._retire_bytes:
                         seat.end()
-                    return cast(Answer, answer)  # of this question: a worker has one at a time
+                    return cast(Answer, answer)  # it belongs to this question: a worker has only one at a time
                 case Failed(error):
                     raise error
                 case Bug(text):

@@ -34,7 +34,7 @@ class Progress(NamedTuple):
     since: float = 0.0
 
 
-# Receives progress. At most ten reports a second per stage reach the parent.
+# Receives progress. The parent gets at most ten reports per second and stage.
 Report = Callable[[Progress], None]
 
 

@@ -10,7 +10,7 @@ from tb_plugin.errors import TorchTraceError
 from tb_plugin.service.workers.question import Progress, Question
 from tb_plugin.service.workers.worker_process import Process
 
-# Stage of a job before its first report: queued, or in a starting worker.
+# Stage of a job before its first report: in the queue, or in a worker that is starting.
 WAITING = "waiting"
 
 

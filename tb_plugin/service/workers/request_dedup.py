@@ -18,7 +18,7 @@ from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request import Answer, Job
 
-# How often a waiting thread checks that its client is still connected.
+# Seconds between checks that the client is still connected.
 LOOK_SECONDS = 0.25
 _gone: ContextVar[Callable[[], bool] | None] = ContextVar("torch_trace_gone", default=None)
 
@@ -46,7 +46,7 @@ class Desk:
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
-        self._lock = threading.RLock()  # leaving a waiting job lands it at once
+        self._lock = threading.RLock()  # leaving a queued job ends it immediately
         self._flights: dict[Question[Any], _Flight] = {}
 
     def ask(
@@ -76,7 +76,7 @@ class Desk:
                 if not flight.job.future.done():
                     self._flights[question] = flight
             flight.waiting += 1
-        # Outside the lock: where it is done already, the callback runs at once.
+        # Called without the lock, because the callback of a finished future runs immediately.
         if flight.waiting == 1:
             flight.job.future.add_done_callback(partial(self._land, question, flight))
         return flight

@@ -18,14 +18,14 @@ from tb_plugin.service.workers.request import Job
 
 log = logging.getLogger("torch_trace")
 
-# Time limit of an answer; 0: no limit.
+# Time limit of an answer in seconds; 0 = unlimited.
 ANSWER_VARIABLE = settings.ANSWER_SECONDS.name
 DEFAULT_SECONDS = 120.0
-# A running abandoned answer is stopped after this time: most finish before.
+# Seconds after which an abandoned answer is stopped; most finish before.
 FORSAKEN_SECONDS = 5.0
-# An answer that took this long gives way to one that waited this long.
+# An answer that runs this many seconds is stopped for one that has waited as long.
 GIVE_WAY_SECONDS = 2.0
-# Interval of checking the rules.
+# Seconds between checks of these rules.
 TICK_SECONDS = 0.25
 
 

@@ -13,7 +13,7 @@ from tb_plugin.model.trace.steps.annotations import own_problem, with_own
 from tb_plugin.model.trace.table import RawTrace
 
 VARIABLE = settings.STEPS.name
-# Code of the issue for an invalid pattern.
+# Issue code for an invalid pattern.
 CODE = "step_pattern"
 log = logging.getLogger("torch_trace")
 

@@ -96,10 +96,10 @@ def main(memo_bytes: int) -> None:
     ``memo_bytes`` limits the cache of computed values.
     """
     leave_out_pandas()
-    # Ctrl-C reaches the whole process group: the parent decides what happens then.
+    # Ctrl-C is sent to the whole process group, but the parent decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
-    # Whatever a library prints must not land between the messages.
+    # Text printed by libraries must not mix with messages on stdout.
     os.dup2(2, 1)
     send(answers, Started())
     logging.getLogger("torch_trace").addHandler(_ToParent(answers))
@@ -109,9 +109,9 @@ def main(memo_bytes: int) -> None:
     from tb_plugin.lib.model_cache import MEMO
 
     MEMO.limit_bytes = memo_bytes
-    from tb_plugin.service.workers.model_cache import OpenModels  # with everything that must not bring pandas along
+    from tb_plugin.service.workers.model_cache import OpenModels  # after pandas was blocked
 
-    gc.enable()  # nothing that was imported is garbage
+    gc.enable()  # imported modules are never garbage
     models = OpenModels()
     while True:
         _serve(questions.get(), models, answers)
@@ -152,9 +152,9 @@ def _serve(question: Question[object], models: OpenModels, answers: IO[bytes]) -
     except UserError as error:
         message = Failed(error)
     except MemoryError:
-        # Its heap is in no state to go on; the pool sees a death and retries in a fresh process.
+        # After a failed allocation the process must not continue. The pool retries in a new process.
         os._exit(137)
-    except Exception:  # the edge of the process: a bug must reach the parent's log
+    except Exception:  # top level of the process: the parent's log must show the bug
         message = Bug(traceback.format_exc())
     try:
         send(answers, message)

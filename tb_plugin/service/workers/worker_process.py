@@ -15,7 +15,7 @@ from tb_plugin.service.workers import interpreter
 
 _WARM_KEYS = 8
 _LAST_BYTES = 4096
-# Exit codes of a process killed by the system for its memory, or after a failed allocation.
+# Exit codes of a process killed for its memory, or after a failed allocation.
 _MEMORY_CODES = (137, -signal.SIGKILL)
 
 
@@ -40,13 +40,13 @@ class Process:
     @property
     def questions(self) -> IO[bytes]:
         """Returns the pipe to its stdin."""
-        assert self._popen.stdin is not None  # as it was started
+        assert self._popen.stdin is not None  # guaranteed by Popen
         return self._popen.stdin
 
     @property
     def answers(self) -> IO[bytes]:
         """Returns the pipe from its stdout."""
-        assert self._popen.stdout is not None  # as it was started
+        assert self._popen.stdout is not None  # guaranteed by Popen
         return self._popen.stdout
 
     def poll(self) -> int | None:
@@ -60,7 +60,7 @@ class Process:
     def close(self) -> int:
         """Closes the pipes and waits for the process. Returns the exit code, or minus the signal number."""
         for stream in (self._popen.stdin, self._popen.stdout):
-            with suppress(OSError):  # what was still buffered for a dead process
+            with suppress(OSError):  # buffered data for a dead process
                 if stream is not None:
                     stream.close()
         try:
@@ -77,11 +77,11 @@ class Process:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _pass_on(self) -> None:
-        assert self._popen.stderr is not None  # as it was started
+        assert self._popen.stderr is not None  # guaranteed by Popen
         with self._popen.stderr as stream:
             while chunk := os.read(stream.fileno(), _LAST_BYTES):
                 self._last.append(chunk)
-                with suppress(OSError):  # our own standard error may be closed
+                with suppress(OSError):  # our stderr may be closed
                     os.write(2, chunk)
 
 
@@ -125,7 +125,7 @@ class Seat:
 
     def used(self, key: str) -> None:
         """Records that the process has the data of a key in memory."""
-        if self.process is None:  # retired after a large job
+        if self.process is None:  # replaced after a large job
             return
         self.warm[key] = None
         self.warm.move_to_end(key)
