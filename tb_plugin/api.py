@@ -299,7 +299,7 @@ class OpenProfile:
 
         trace = self._made()
         if not isinstance(trace, TraceTable):
-            raise NotFoundError("Only a trace has events.", self.url, "Use its tables.")
+            raise NotFoundError("Only a trace has events.", self.url, "Use the tables of this profile instead.")
         kinds = pd.CategoricalDtype([kind.name.lower() for kind in sorted(EventKind)])
         columns: dict[str, Any] = {
             "name": trace.strings.take(trace.name).to_pandas(),

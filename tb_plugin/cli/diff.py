@@ -130,12 +130,14 @@ def _view(base: Entry, exp: Entry) -> str:
     """Returns the comparison view. Raises BadRequest if the models differ or have no such view."""
     one, other = (registry.model_of(entry.files.reader) for entry in (base, exp))
     if one is not other:
-        what = f"The baseline is {one.noun} and the experiment is {other.noun}: these cannot be compared."
+        what = f"The baseline is {one.noun}, but the experiment is {other.noun}."
         raise BadRequest(what, exp.files.url, "Choose two profiles of the same kind.")
     for analysis in registry.views_of(one):
         if analysis.scope == "pair":
             return analysis.id
-    raise BadRequest(f"No view compares two profiles of this kind ({one.noun}).", exp.files.url, "Use report on each.")
+    raise BadRequest(
+        f"Profiles of this kind ({one.noun}) cannot be compared.", exp.files.url, "Run torch-trace report on each."
+    )
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:

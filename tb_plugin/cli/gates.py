@@ -50,7 +50,9 @@ def parse_gate(text: str) -> Gate:
     match = _GATE.fullmatch(text)
     if match is None:
         raise BadRequest(
-            "The gate is not valid.", text, "Write FACT>NUMBER or FACT<NUMBER and one of %, ns, us, ms, B, KiB, MiB."
+            "The gate is not valid.",
+            text,
+            "Write FACT>NUMBER or FACT<NUMBER, followed by %, ns, us, ms, B, KiB or MiB.",
         )
     name, sign, number, unit = match.groups()
     fact = ALIASES.get(name, name)

@@ -160,7 +160,7 @@ class TextPrinter(Printer):
         for text in table.lines:
             say(text)
         if table.left_out:
-            say(f"No room in {room} columns: {', '.join(table.left_out)}.{more}")
+            say(f"Does not fit in {room} columns: {', '.join(table.left_out)}.{more}")
 
 
 class MarkdownPrinter(Printer):

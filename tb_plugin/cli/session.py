@@ -110,7 +110,7 @@ def open_workspace(
 def no_profiles_message() -> str:
     """Returns the message for a path without profiles."""
     *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
-    return f"No profiler trace was found: no name ends in {', '.join(most)} or {last}."
+    return f"No profiler trace was found. Supported names end in {', '.join(most)} or {last}."
 
 
 def scanned(path: str) -> ProfileCatalog:

@@ -65,7 +65,7 @@ def summarize(arguments: argparse.Namespace) -> int:
                 complain(f"{outcomes.total():,} of {counted(len(jobs), 'rank')}, {outcomes['failed']:,} failed")
     where = arguments.to or "next to their traces"
     say(
-        f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "
+        f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} up to date, "
         f"{outcomes['failed']:,} failed{f', {incomplete:,} incomplete' if incomplete else ''}; "
         f"{format_value(size_bytes, 'bytes')} {where}."
     )
@@ -73,7 +73,7 @@ def summarize(arguments: argparse.Namespace) -> int:
         try:
             _join(arguments.to or arguments.path, {place_of(job.files[0].path) for job in jobs})
         except TorchTraceError as error:  # the summaries exist regardless
-            complain(f"The ranks are not combined yet; TensorBoard will do it. {error}")
+            complain(f"The ranks are not merged yet; TensorBoard will merge them. {error}")
     return NOTHING if outcomes["failed"] else OK
 
 
@@ -99,7 +99,7 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
             for place, listed in ranks.items()
             if len(listed) > 1 and None not in listed and not summaries.isdisjoint(listed)
         ]
-        with progress_bar.display(f"Combining the ranks of {counted(len(places), 'run')}"):
+        with progress_bar.display(f"Merging the ranks of {counted(len(places), 'run')}"):
             for done, place in enumerate(places, 1):
                 view = msgspec.json.decode(workspace.group(place, VIEW, Params()), type=View)
                 for finding in findings(view.payloads.values()):

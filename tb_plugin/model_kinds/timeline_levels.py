@@ -91,9 +91,9 @@ def read(trace: TraceTable, path: str) -> Pyramid:
 
     Raises CacheFileLost if the file is missing, damaged, or of another trace.
     """
-    with cache_file_errors("The levels of the timeline are", path, _AGAIN):
+    with cache_file_errors("The timeline levels are", path, _AGAIN):
         if not is_stamped(path):
-            raise CacheFileLost("The levels of the timeline are damaged.", path, _AGAIN)
+            raise CacheFileLost("The timeline levels are damaged.", path, _AGAIN)
         return _read(trace, path)
 
 
@@ -102,7 +102,7 @@ def _read(trace: TraceTable, path: str) -> Pyramid:
         table = pa.ipc.open_stream(mapped).read_all()
     header = header_of(table)
     if header["version"] != VERSION or header["events"] != len(trace):
-        raise CacheFileLost("The levels of the timeline are of something else.", path, _AGAIN)
+        raise CacheFileLost("The timeline levels are from another trace.", path, _AGAIN)
 
     def column(name: str) -> np.ndarray[Any, np.dtype[Any]]:
         values: np.ndarray[Any, np.dtype[Any]] = table[name].chunk(0).values.to_numpy(zero_copy_only=True)

@@ -356,7 +356,7 @@ def _span_info(entry: Entry) -> SpanInfo:
     problem = problem_of(entry.problem) if entry.problem is not None else None
     if entry.vanished:
         problem = Problem(
-            "The file was deleted.", found.url, "The data already read stays available until TensorBoard ends."
+            "The file was deleted.", found.url, "The data that was read stays available until TensorBoard stops."
         )
     return SpanInfo(
         id=found.span,

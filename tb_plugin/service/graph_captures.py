@@ -96,8 +96,8 @@ class Captures:
         found = scanned(text)
         if not any(_tells(entry.files) for entry in found.entries()):
             reasons = [reason for _, reason in found.skipped()]
-            do = " ".join(reasons[:1]) or "Name it by its path or URL, or as RUN/WORKER/SPAN; or none."
-            raise NotFoundError("There is no capture.", text, do)
+            do = " ".join(reasons[:1]) or "Give its path, its URL, or RUN/WORKER/SPAN; or none."
+            raise NotFoundError("No capture was found.", text, do)
         self._others[text] = found
 
     def of(self, entry: Entry, text: str) -> Choice:
@@ -244,12 +244,14 @@ def _no_capture_error(text: str, entries: Sequence[Entry], fitting: Sequence[Ent
         return NotFoundError(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
     if fitting:
         return BadRequest(
-            "A trace cannot be the capture of its own graphs.", text, "Captures inside the trace are used anyway."
+            "A trace cannot be the capture of its own graphs.",
+            text,
+            "Captures inside the trace are used automatically.",
         )
     if any(_tells(each.files) for each in entries):
-        return BadRequest("The captures belong to other workers.", text, "Name one of them.")
+        return BadRequest("These captures are from other workers.", text, "To use one of them, name it.")
     noun = model_of(entries[0].files.reader).noun
-    return BadRequest(f"The capture is {noun}; it contains no graphs.", text, "Name a trace.")
+    return BadRequest(f"The named capture is {noun}, which contains no graphs.", text, "Name a trace.")
 
 
 def _under(entries: Iterable[Entry], text: str) -> list[Entry]:

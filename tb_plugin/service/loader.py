@@ -326,7 +326,7 @@ def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
     entry.settle(load, summary, path)
     if summary.window is not None and not entry.window:
         need, budget = (size / 1e6 for size in (summary.window.peak_memory_bytes, summary.window.budget_bytes))
-        text = "%s needs about %.0f MB of memory and %s=%.0f: only a window of it was opened."
+        text = "%s needs about %.0f MB of memory, but %s=%.0f. Only a window of it was opened."
         log.warning(text, entry.files.url, need, MEMORY_VARIABLE, budget)
 
 

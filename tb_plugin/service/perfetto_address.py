@@ -35,5 +35,5 @@ def _checked(text: str) -> str:
         valid = False
     if valid and text.isprintable() and " " not in text:
         return text
-    log.warning("%s is not an address of http or https (%r): the page cannot open Perfetto.", VARIABLE, text)
+    log.warning("%s is not an http or https address (%r), so the page cannot open Perfetto.", VARIABLE, text)
     return ""

@@ -120,7 +120,7 @@ class FileStore:
             old, self.folder = self.folder, private.path
             self._is_private = True
             weakref.finalize(self, private.remove)
-        log.warning("The cache folder %s cannot be written; %s is used until this process ends.", old, self.folder)
+        log.warning("Cannot write to the cache folder %s. Using %s until this process ends.", old, self.folder)
         return True
 
     @contextmanager
@@ -205,11 +205,11 @@ def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
 
 def refused(path: Path, error: OSError) -> CacheRefused:
     """Returns the user-facing error for a failed write to the cache."""
-    do = f"Free space, or choose another folder with {DIR_VARIABLE}."
+    do = f"Free disk space, or choose another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return CacheRefused("The cache folder is full.", str(path.parent), do)
     reason = error.strerror or str(error)
-    return CacheRefused(f"The cache folder cannot be written: {reason}.", str(path.parent), do)
+    return CacheRefused(f"Cannot write to the cache folder: {reason}.", str(path.parent), do)
 
 
 def open_store() -> FileStore:
@@ -224,7 +224,7 @@ def open_store() -> FileStore:
             with tempfile.TemporaryFile(dir=folder):
                 return store
         except OSError as error:
-            log.warning("The cache folder %s cannot be used (%s); a temporary one is used.", folder, error)
+            log.warning("Cannot use the cache folder %s (%s). Using a temporary one.", folder, error)
     private = PrivateFolder()
     store = FileStore(private.path, limit, is_private=True)
     weakref.finalize(store, private.remove)

@@ -249,7 +249,7 @@ class Folder:
         if refused and not self._told:
             self._told = True
             log.warning(
-                "%d symbolic links lead out of %s and are not followed; %s=1 allows it.",
+                "%d symbolic links lead out of %s and are not followed. Set %s=1 to follow them.",
                 refused,
                 self.url,
                 LINKS_VARIABLE,
@@ -394,9 +394,9 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
 
 def _refused(url: str, error: Exception) -> StorageError:
     if getattr(error, "errno", None) == errno.ENOSPC:
-        do = "Free space, or choose another folder with TORCH_TRACE_CACHE."
+        do = "Free disk space, or choose another folder with TORCH_TRACE_CACHE."
         return StorageError("No space is left for the local copy.", redact(url), do)
     reason = redact(getattr(error, "strerror", None) or str(error) or type(error).__name__)
     reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")
-    do = "Check that it exists, that you may read it, and that the storage can be reached."
-    return StorageError(f"The storage refused: {reason}.", redact(url), do)
+    do = "Check that it exists, that you have read access, and that the storage is reachable."
+    return StorageError(f"The storage reported an error: {reason}.", redact(url), do)

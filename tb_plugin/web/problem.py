@@ -23,9 +23,9 @@ def problem_json(error: BaseException) -> tuple[int, bytes]:
     if isinstance(error, UserError):
         return error.status, _body(Problem(*(_short(text) for text in (error.what, error.where, error.do))))
     if isinstance(error, Cancelled):
-        return 500, _body(Problem("The request was cancelled.", str(error), "Ask again."))
+        return 500, _body(Problem("The request was cancelled.", str(error), "Repeat the request."))
     log.error("A request failed.", exc_info=error)
-    return 500, _body(Problem("An internal error happened.", "", "See the log of TensorBoard for details."))
+    return 500, _body(Problem("An internal error happened.", "", "See the TensorBoard log for details."))
 
 
 def _short(text: str) -> str:

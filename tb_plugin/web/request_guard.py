@@ -42,7 +42,9 @@ def check_site(environ: Mapping[str, object]) -> None:
     TensorBoard pages do not report another site.
     """
     if str(environ.get("HTTP_SEC_FETCH_SITE", "")).lower() == "cross-site":
-        raise Forbidden("Requests from pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard itself.")
+        raise Forbidden(
+            "Requests from pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard directly."
+        )
 
 
 def _without_port(host: str) -> str:

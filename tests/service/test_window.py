@@ -266,7 +266,7 @@ def test_the_log_and_the_python_api_tell_as_well(logs, tmp_path, monkeypatch, ca
     monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     profile = tb_plugin.open(str(logs))
-    assert "only a window of it was opened" in caplog.text and "TORCH_TRACE_MEMORY_MB" in caplog.text
+    assert "Only a window of it was opened" in caplog.text and "TORCH_TRACE_MEMORY_MB" in caplog.text
     assert profile.window.steps == 3 and profile.read.events_outside > 0
     chosen = tb_plugin.open(str(logs), window="4")
     assert chosen.window.first_step == "4"

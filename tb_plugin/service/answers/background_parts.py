@@ -197,7 +197,7 @@ class ClusterParts:
             except TorchTraceError as error:
                 self._end(taking.part, f"the cluster: {error}")
             else:
-                self._end(taking.part, f"the result of the cluster {refused}" if refused else "")
+                self._end(taking.part, f"the cluster's result {refused}" if refused else "")
 
     def _end(self, part: _Part, refused: str) -> None:
         with self._lock:
@@ -207,7 +207,7 @@ class ClusterParts:
                     self._refuse(part.target, _Refusal(refused))
 
     def _give_up(self, why: str) -> None:
-        log.warning("%s: %s Parts of ranks are computed here.", self._scheduler.address, why)
+        log.warning("%s: %s The ranks are computed on this machine instead.", self._scheduler.address, why)
         with self._lock:
             self._away = _Refusal(why, time.monotonic() + _AWAY_SECONDS)
             for target in self._parts:

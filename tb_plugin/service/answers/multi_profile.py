@@ -89,7 +89,7 @@ class MultiProfileAnswers:
                 return gather(ask, place, analysis, params, steps, wait)
             except CacheFileLost as error:  # a result; it is computed again
                 self._store.remove(Path(error.where))
-        raise Cancelled("The cache is cleared again and again.")
+        raise Cancelled("The cache folder is cleared repeatedly.")
 
     def cached_answer(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
@@ -204,7 +204,7 @@ class MultiProfileAnswers:
                 self._team.summaries.let_go(summaries)
                 self._store.evict(keep=target)
                 return target
-        raise Cancelled("The cache is cleared again and again.")
+        raise Cancelled("The cache folder is cleared repeatedly.")
 
     def _ask_pair(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool

@@ -106,7 +106,7 @@ class WriteMergedPart:
         analysis = analysis_by_id(self.view_id)
         view = joining(analysis)
         if view is None:
-            raise NotFoundError("The parts of this view are not combined.", self.view_id, "Request its answer instead.")
+            raise NotFoundError("This view does not merge ranks.", self.view_id, "Request the view instead.")
         read, refused = _read(models, (*self.parts, *self.companion))
         if refused:
             return refused
@@ -145,7 +145,7 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
     budget = budget_bytes()
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
     if kept > budget:
-        what = f"The parts of the ranks need {kept / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
+        what = f"Merging the ranks needs {kept / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
         raise UserError(what, do=f"Allow more with {MEMORY_VARIABLE}={kept / 1e6 + 1:.0f}, or record fewer ranks.")
     places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
     taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)], budget)

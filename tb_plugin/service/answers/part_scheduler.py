@@ -188,7 +188,7 @@ class PartScheduler:
         """Returns the result file, computed locally. None: the profile or the result is not ready. Raises UserError."""
         entry = asked.entry
         if entry.gone:
-            raise NotFoundError("The file changed while it was read.", entry.files.url, "Ask again.")
+            raise NotFoundError("The file changed while it was read.", entry.files.url, "Repeat the request.")
         if self._loader.ready(entry).summary is None:
             return None
         opened = self._captures.ready(entry, asked.capture)

@@ -30,9 +30,7 @@ from tb_plugin.service.file_head import read_head
 from tb_plugin.service.profile_files import ProfileFiles, Root, located
 from tb_plugin.storage.listing import Listing, StoredFile
 
-NOT_A_TRACE = (
-    "It does not look like a profiler trace. torch.profiler's export_chrome_trace(path) writes one that opens here."
-)
+NOT_A_TRACE = "It does not look like a profiler trace. Write one with torch.profiler's export_chrome_trace(path)."
 _DAMAGED = "The archive is damaged: copy it again, or record it again."
 _EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
 _NOTHING = "The file has no content: copy it again, or stop the profiler before the program ends."

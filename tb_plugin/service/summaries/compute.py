@@ -144,7 +144,10 @@ def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
     ``limit_bytes`` is the memory limit of this process.
     """
     if job.code and job.code != code_digest():
-        reason = "The worker has another version of torch-trace-tb. Install the same one on all workers and here."
+        reason = (
+            "The worker has another version of torch-trace-tb. Install the same version on all workers and "
+            "on this machine."
+        )
         return Outcome(job.name, "failed", reason=reason)
     try:
         if (current := _current(job)) is not None:
@@ -189,7 +192,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
         need, budget = peak_memory_bytes(reader, local_file_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
-            what = f"Reading it needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed there."
+            what = f"Reading it needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
             do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}; a summary needs the whole trace."
             raise UserError(what, folder.locate(job.files[0].path), do)
         options = ReadOptions(class_rules=job.classes, own_steps=job.steps)
@@ -197,7 +200,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         if not isinstance(raw, RawTrace):
             raise UserError("It is not a trace.", folder.locate(job.files[0].path), "Only traces have rank summaries.")
         if ranks := rank_traces(raw):
-            what = f"The file holds traces of {len(ranks)} ranks, but a summary covers one rank."
+            what = f"The file contains traces of {len(ranks)} ranks, but a summary covers one rank."
             raise UserError(what, folder.locate(job.files[0].path), "Summarise the traces that it was merged from.")
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
@@ -219,7 +222,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
             return format.dump(part, about), about.read.complete
         except SummaryRefused as error:
             where = folder.locate(job.files[0].path)
-            raise UserError(f"Its summary {error}.", where, "Record fewer steps, or mark fewer.") from error
+            raise UserError(f"Its summary {error}.", where, "Record or annotate fewer steps.") from error
         finally:
             MEMO.forget(made)
 

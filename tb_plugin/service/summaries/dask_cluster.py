@@ -48,10 +48,16 @@ class Scheduler:
         files = (self.ca_file, self.cert, self.key)
         if any(files) != all(files):
             raise BadRequest(
-                "TLS needs the files of the authority, the certificate and the key.", self.address, "Name all three."
+                "TLS needs three files: CA certificate, client certificate and client key.",
+                self.address,
+                "Name all three.",
             )
         if self.address.startswith("tls://") and not all(files):
-            raise BadRequest("The scheduler is at tls:// and no certificate is named.", self.address, "Name all three.")
+            raise BadRequest(
+                "The scheduler address starts with tls://, but no certificate files are set.",
+                self.address,
+                "Name all three.",
+            )
 
 
 def from_environment() -> Scheduler | None:
@@ -137,7 +143,7 @@ class Cluster:
         except queue.Empty:
             pass
         if self._client.status != "running":
-            raise _away(self.scheduler, "The connection to it is lost")
+            raise _away(self.scheduler, "The connection was lost")
         known = ((future, self._running.pop(future, None)) for future in ended)  # without cancelled jobs
         return [(job[0], self._outcome(future, job[1])) for future, job in known if job is not None]
 
@@ -161,14 +167,16 @@ class Cluster:
         except Exception as error:
             raise _away(self.scheduler, _reason(error)) from error
         if not answers:  # an adaptive cluster may start workers later; or all workers failed
-            log.warning("The cluster at %s has no workers now; ranks wait for them.", self.scheduler.address)
+            log.warning(
+                "The cluster at %s has no workers yet. The ranks wait until some start.", self.scheduler.address
+            )
         lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
         if lacking:
-            what = (
-                f"{len(lacking)} of {len(answers)} workers of the cluster have no {_PACKAGE}: {', '.join(lacking[:3])}."
-            )
+            what = f"{len(lacking)} of {len(answers)} cluster workers lack {_PACKAGE}: {', '.join(lacking[:3])}."
             raise UserError(
-                what, self.scheduler.address, f"Install the same version of {_PACKAGE} on all of them and here."
+                what,
+                self.scheduler.address,
+                f"Install the same version of {_PACKAGE} on all workers and on this machine.",
             )
 
 
@@ -202,7 +210,7 @@ def _connected(scheduler: Scheduler) -> Any:
         from distributed import Client
         from distributed.security import Security
     except ImportError as error:
-        what = "A Dask cluster needs the package distributed."
+        what = "Using a Dask cluster requires the package distributed."
         raise MissingPackage(what, scheduler.address, "Install it: pip install 'torch-trace-tb[dask]'") from error
     security = None
     if scheduler.ca_file:
@@ -224,8 +232,8 @@ def _connected(scheduler: Scheduler) -> Any:
 
 def _away(scheduler: Scheduler, reason: str) -> UserError:
     what = f"The cluster cannot be used: {reason.rstrip('.')}."
-    do = "Check that the scheduler runs there and can be reached from here"
-    do += "." if scheduler.ca_file else ", and whether it wants tls://."
+    do = "Check that the scheduler is running and reachable from this machine"
+    do += "." if scheduler.ca_file else ", and whether it requires tls://."
     return UserError(what, scheduler.address, do)
 
 
@@ -234,5 +242,5 @@ def _reason(error: BaseException) -> str:
     if type(error).__name__ == "KilledWorker":
         return "The worker died repeatedly on this rank, probably out of memory."
     if "No module named 'tb_plugin'" in text:
-        return f"A worker of the cluster has no {_PACKAGE}: install the same version on all of them and here."
+        return f"A worker of the cluster lacks {_PACKAGE}: install the same version on all workers and on this machine."
     return text

@@ -39,7 +39,7 @@ from tb_plugin.storage.listing import StoredFile
 # The view whose result a summary contains.
 VIEW = "distributed"
 FORMAT = 1
-_NO_ROOM = f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})"
+_NO_ROOM = f"does not fit in memory with those of the other ranks ({MEMORY_VARIABLE})"
 _TOO_MANY = "reports too many steps"
 _MAGIC = b"torch-trace rank summary "
 # Maximum size of a summary.
@@ -175,7 +175,7 @@ def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BY
     check(about, wanted)
     size = about.part_bytes
     if not 0 < size <= min(MOST_UNPACKED_BYTES, MOST_RATIO * (len(packed) + 1000)):
-        raise SummaryRefused("reports an impossible size of its part")
+        raise SummaryRefused("reports an impossible size")
     if size + len(content) > room_bytes:
         raise SummaryRefused(_NO_ROOM)
     try:
@@ -211,7 +211,7 @@ def check(about: SummaryHeader, wanted: Wanted) -> None:
     if about.settings != wanted.settings:
         raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
     if wanted.files is not None and tuple(about.files) != wanted.files:
-        raise SummaryRefused("belongs to another file")
+        raise SummaryRefused("is from another file")
 
 
 def check_stamp(about: SummaryHeader) -> None:
@@ -219,7 +219,7 @@ def check_stamp(about: SummaryHeader) -> None:
     from tb_plugin.views.distributed.part_schema import stamp
 
     if about.stamp != stamp():
-        raise SummaryRefused("has another version")
+        raise SummaryRefused("was written by another version")
 
 
 def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
@@ -229,7 +229,7 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
         raise SummaryRefused("is damaged")
     line = b"%s%d\n" % (_MAGIC, FORMAT)
     if not content.startswith(line):
-        raise SummaryRefused("has another version")
+        raise SummaryRefused("was written by another version")
     try:
         body = unsealed(memoryview(content)[len(line) :])
     except ValueError as error:
@@ -241,7 +241,7 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
     try:
         return msgspec.json.decode(head, type=SummaryHeader), body[len(head) + 1 :]
     except msgspec.ValidationError as error:
-        raise SummaryRefused("has another version") from error
+        raise SummaryRefused("was written by another version") from error
     except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise SummaryRefused("is damaged") from error
 
@@ -256,7 +256,7 @@ def _table(name: str, data: bytes) -> pa.Table:
         raise SummaryRefused("uses an unknown compression")
     stream = pa.ipc.open_stream(data)
     if not stream.schema.equals(shape):
-        raise SummaryRefused("has other columns")
+        raise SummaryRefused("has unexpected columns")
     table = stream.read_all()
     if table.num_rows > MOST_ROWS:
         raise SummaryRefused("has too many rows")
@@ -296,6 +296,6 @@ def _check(part: Part) -> None:
         low, high = FACTS[name]
         # Facts are integers. Decoding has already rejected lists and texts.
         if value is not None and (type(value) is not int or not low <= value <= high):
-            raise SummaryRefused(f"has an impossible value of {name}")
+            raise SummaryRefused(f"has an impossible value for {name}")
     if part.facts.get("distributed.calls") != part.frames["collectives"].data.num_rows:
-        raise SummaryRefused("has impossible values in distributed.calls")
+        raise SummaryRefused("has an impossible value for distributed.calls")

@@ -89,9 +89,7 @@ class Parse:
         profile, because the survey does not separate ranks.
         """
         if self.rank and self.limits is not None:
-            raise _refused(
-                dict(self.files), self.limits, "the ranks of a merged file can only be read together and completely."
-            )
+            raise _refused(dict(self.files), self.limits, "a merged file can only be opened as a whole.")
         reader = registry.reader_by_id(self.reader_id)
         model = registry.model_of(reader)
         raw, progress = self._read(reader, report)
@@ -100,7 +98,7 @@ class Parse:
         del raw  # so that the consumer holds the only reference
         if self.rank and self.rank not in profiles:
             where = next(iter(dict(self.files)))
-            raise UnreadableTrace(f"The file contains nothing from {self.rank}.", where)
+            raise UnreadableTrace(f"The file contains no events of {self.rank}.", where)
         write = partial(self._write, model, models, progress, report)
         summaries = {rank: write(rank, make) for rank, make in profiles.items()}
         if self.rank or not ranks:
@@ -119,7 +117,7 @@ class Parse:
         """Writes the files of a profile or of one rank, and returns its summary. Raises UserError."""
         target, summary_target = (_rank_path(path, rank) for path in (self.target, self.summary_target))
         report(progress._replace(stage="assembling"))
-        made = isolated("Assembly of the profile", lambda: model.assemble(make()))
+        made = isolated("Building the profile", lambda: model.assemble(make()))
         models.forget(target)
 
         def write(partial: Path) -> Seal:
@@ -127,7 +125,7 @@ class Parse:
             model.write(made, str(partial))
             return seal_of(partial)  # before the rename, because another process may evict it afterwards
 
-        seal = isolated("Writing of the columns", partial(put_atomically, target, write))
+        seal = isolated("Writing the columns", partial(put_atomically, target, write))
         del made, write
         report(progress._replace(stage="summarising"))
         file = ModelFile(target, model.id)
@@ -137,7 +135,7 @@ class Parse:
             if analysis.traits.cached and missing_of(analysis, made) is None:
                 isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
         _open_beside(model, made, target)
-        summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
+        summary = isolated("Summary of the profile", lambda: _summarise(models, file, views, seal))
         # Written last, because its existence means that all other files exist.
         put_atomically(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
         return summary
@@ -146,7 +144,7 @@ class Parse:
         """Returns the parsed profile and the final progress. Raises UserError."""
         reading, paths = _Telling("reading", report), dict(self.files)
         try:
-            raw = isolated("Reading of the file", lambda: self._raw(reader, paths, reading, report))
+            raw = isolated("Reading the file", lambda: self._raw(reader, paths, reading, report))
         except UnreadableTrace as error:
             raise _with_format_name(error, paths) from error
         return raw, reading.progress
@@ -189,7 +187,7 @@ class _Telling:
         about = self.progress.profile_info
         if len(state.head) != self._keys:
             self._keys = len(state.head)
-            about = isolated("Settings of the recording", lambda: head_settings(state.head), lambda failure: about)
+            about = isolated("Recording settings", lambda: head_settings(state.head), lambda failure: about)
         self.progress = self.progress._replace(
             fraction=state.fraction, events=state.events, counts=state.counts, profile_info=about
         )
@@ -297,7 +295,7 @@ def read_info(report: ReadReport) -> ReadInfo:
 
 
 # Advice for a view whose data may be in the missing rest of a truncated file.
-CUT_OFF = "Let the job write the whole file, or record again: the missing part may contain it."
+CUT_OFF = "Let the job finish writing the file, or record again: the missing part may contain the data."
 
 
 def expected(analysis: Analysis[Any]) -> ViewInfo:
@@ -322,7 +320,7 @@ def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outlin
     if missing is None:
         return view
     if outline.window is not None:
-        return replace(view, available=False, why=f"In the window that was opened: {missing.why}")
+        return replace(view, available=False, why=f"In the opened window: {missing.why}")
     if not outline.report.complete and missing.enable:
         return replace(view, available=False, why=f"In the readable part of the file: {missing.why}", enable=CUT_OFF)
     return replace(view, available=False, why=missing.why, enable=missing.enable)

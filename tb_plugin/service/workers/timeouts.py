@@ -49,7 +49,7 @@ def late(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | 
     if job.running_since is None:
         if job.process is None and now - job.queued_at > limit_seconds:
             what = f"All workers were busy for {limit_seconds:g} s."
-            return TookTooLong(what, job.label, "Try again later, or allow more of them with TORCH_TRACE_WORKERS.")
+            return TookTooLong(what, job.label, "Try again later, or allow more workers with TORCH_TRACE_WORKERS.")
         return None
     if now - job.running_since > limit_seconds:
         what = f"The answer took longer than {limit_seconds:g} s and was stopped."

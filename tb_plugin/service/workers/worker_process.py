@@ -104,15 +104,17 @@ class Death:
             return WorkerDied(
                 f"The worker process was killed twice ({self}).",
                 about,
-                "Usually there was not enough memory: close other programs, set TORCH_TRACE_WORKERS=1, or set "
-                "TORCH_TRACE_MEMORY_MB to a lower value, so that only a window of the trace is opened.",
+                (
+                    "Usually memory ran out. Close other programs, set TORCH_TRACE_WORKERS=1, or lower "
+                    "TORCH_TRACE_MEMORY_MB to open only a window of the trace."
+                ),
             )
         said = f" Its last output: {self._last_line}" if self._last_line and self._code is not None else ""
         if not self._started:
-            do = "Python or its packages may be damaged: the log of TensorBoard (or the terminal) has the details."
+            do = "Python or its packages may be damaged. See the TensorBoard log or the terminal for details."
             return WorkerDied(f"A worker process could not start ({self}).{said}", about, do)
-        do = "This is a bug of Torch Trace or of a library: please report it with the log."
-        return WorkerDied(f"The worker process ended twice ({self}).{said}", about, do)
+        do = "This is a bug in Torch Trace or a library. Please report it with the log."
+        return WorkerDied(f"The worker process exited unexpectedly twice ({self}).{said}", about, do)
 
 
 class Seat:
