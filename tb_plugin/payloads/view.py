@@ -58,4 +58,4 @@ class ViewInfo(Struct, frozen=True):
     group: str = ""
     """Section of the navigation (``Traits.group``)."""
     whole: str = ""
-    """Why the selected phase does not apply to the view; empty = it applies."""
+    """Why a selected phase does not apply to it (``Traits.phase_note``); empty: it applies."""
