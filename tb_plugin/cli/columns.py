@@ -1,6 +1,6 @@
 """Text tables that fit a given width.
 
-Long names are shortened in the middle; then the last columns are dropped.
+Long names are shortened in the middle. If that is not enough, the last columns are dropped.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, 
 def elided(texts: Sequence[str], width: int) -> list[str]:
     """Shortens texts to ``width`` characters. Different texts stay different if possible.
 
-    A Python frame loses its outer directories first, then its function.
+    A Python frame loses its outer directories first, then its function name.
     """
     short = {text: _without_middle(_short_frame(text, width), width) for text in texts}
     for group in _alike(short):

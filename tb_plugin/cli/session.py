@@ -204,10 +204,7 @@ def place_of(entry: Entry, capture: str = "") -> Place:
 
 
 def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[str]:
-    """Returns lines about the capture of a loaded profile.
-
-    Empty if it has no capture or replays no graph.
-    """
+    """Returns lines about the capture of a loaded profile; empty if it has none or replays no graph."""
     if info is None:
         return []
     lines = []

@@ -127,7 +127,7 @@ def codes(*keys: Int64) -> Int64:
 
 
 def distinct_values(*columns: Int64) -> Int64:
-    """Returns the sorted distinct values of all columns together. Sorted columns are merged."""
+    """Returns the sorted distinct values of all columns together."""
     values = np.sort(np.concatenate(columns), kind="stable")  # np.unique does not use sorted runs
     first: Int64 = values[np.append(True, values[1:] > values[:-1])[: len(values)]]
     return first
@@ -143,9 +143,9 @@ def distinct_rows(*columns: Int64) -> tuple[Int64, ...]:
 
 
 def places_of(chosen: Whole, count: int) -> Int32:
-    """Returns the position of each row in ``chosen``, -1 if it is not there.
+    """Returns the position of each row in ``chosen``; -1 if it is not there.
 
-    The result has ``count + 1`` elements; the last one is -1, so that index -1 maps to -1.
+    The result has ``count + 1`` elements. The last one is -1, so that index -1 maps to -1.
     """
     places = np.full(count + 1, MISSING, np.int32)
     places[chosen] = np.arange(len(chosen), dtype=np.int32)

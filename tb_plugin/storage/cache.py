@@ -1,8 +1,8 @@
 """A file cache with limited size.
 
-Keys are texts and values are files. Writes are atomic, so several processes may share one folder. Above the size
-limit, the least recently used files are removed. Users may clear the folder at any time. If the folder is not
-writable, a private temporary folder is used.
+Writes are atomic, so several processes may share one folder. Above the size limit, the least recently used files
+are removed. Users may clear the folder at any time. If the folder is not writable, a private temporary folder is
+used.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FREE_DIVISOR = 16
 
 
 class FileStore:
-    """A cache folder of at most ``limit_bytes``. It may briefly grow larger while a file is written."""
+    """Files by key, in a folder of at most ``limit_bytes``. It may briefly grow larger while a file is written."""
 
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, is_private: bool = False) -> None:
         self.folder = folder
@@ -68,7 +68,7 @@ class FileStore:
         return self.folder / (hashlib.blake2b(key.encode(), digest_size=20).hexdigest() + suffix)
 
     def get(self, key: str, suffix: str) -> Path | None:
-        """Returns the file of a key and marks it as recently used. None: no such file."""
+        """Returns the file of a key and marks it as recently used. Returns None if it does not exist."""
         path = self.path(key, suffix)
         try:
             os.utime(path)
@@ -81,14 +81,14 @@ class FileStore:
         return any(path.name.endswith(suffix) for path in self._files())
 
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
-        """Creates the file of a key atomically: ``write`` fills it. Errors of ``write`` are raised."""
+        """Lets ``write`` create the file of a key, atomically. Raises the errors of ``write``."""
         path = self.path(key, suffix)
         write_atomically(path, write)
         self.count(path)
         return path
 
     def count(self, path: Path) -> None:
-        """Adds a file that was written in place to the total size, and evicts files if necessary.
+        """Adds the size of a file that was written in place. Evicts files if the limit is exceeded.
 
         Listing the folder for each of a thousand small files would be quadratic.
         """
@@ -146,8 +146,8 @@ class FileStore:
     def evict(self, keep: Path | None = None) -> None:
         """Removes least recently used files until the folder is below the limit.
 
-        It never removes ``keep`` or protected files. Unfinished files count towards the size, but are removed only
-        if abandoned.
+        It never removes ``keep`` or protected files. Unfinished files are included in the size, but only abandoned
+        ones are removed.
         """
         with self._lock:
             kept = {*self._held, keep}

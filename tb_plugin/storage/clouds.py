@@ -81,7 +81,7 @@ def shorten_pauses(fs: Any) -> None:
 
 
 def check_credentials(fs: Any) -> None:
-    """Raises an error for ``lacks_credentials`` if Azure has no default credentials.
+    """Raises an error if adlfs would use Azure default credentials but there are none.
 
     Without this check, the Azure library searches for them for a minute.
     """

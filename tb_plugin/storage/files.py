@@ -54,7 +54,7 @@ class _Broken(Exception):
 class Folder:
     """A log directory or a single file.
 
-    ``url`` is for messages: it is expanded and contains no credentials. Files are returned as stored, without
+    ``url`` is for messages: it is expanded and contains no credentials. Methods return the stored bytes, without
     decompression.
     """
 
@@ -84,7 +84,7 @@ class Folder:
 
     @property
     def is_file(self) -> bool:
-        """Returns whether it is a single file. A remote URL is checked when it is listed."""
+        """Returns whether it is a single file. For a remote URL, this is known only after a listing."""
         return Path(self.url).is_file() if self.is_local else self._is_file
 
     def list(self) -> Listing:
@@ -128,7 +128,7 @@ class Folder:
         return Located(path, "" if is_root else os.path.realpath(self.url), file.fingerprint)
 
     def open(self, file: StoredFile) -> BinaryIO:
-        """Opens a listed file, as stored. Raises StorageError, also if the file was replaced."""
+        """Opens a listed file for reading, without decompression. Raises StorageError, also if it was replaced."""
         if self.is_local:
             return open_local(self.located(file))
         if not self._is_still(file):
@@ -142,7 +142,7 @@ class Folder:
             raise self._refused(error, file.path) from error
 
     def head(self, file: StoredFile, size_bytes: int) -> bytes:
-        """Returns the first ``size_bytes`` of a non-empty file, as stored. Raises StorageError."""
+        """Returns the first ``size_bytes`` of a non-empty file, without decompression. Raises StorageError."""
         if self.is_local:
             with self.open(file) as stream:
                 return stream.read(size_bytes)
@@ -154,11 +154,11 @@ class Folder:
             raise self._refused(error, path) from error
 
     def copy(self, file: StoredFile, target: Path, watch: Callable[[int], None] = lambda done_bytes: None) -> None:
-        """Copies a remote file to the local path ``target``. ``watch`` receives the bytes copied, and may raise to
-        stop.
+        """Copies a remote file to the local path ``target``.
 
-        An interrupted or incomplete copy is repeated, because not all libraries resume a broken stream. Raises
-        StorageError, also if the file was replaced.
+        ``watch`` receives the bytes copied so far; it may raise an error to stop the copy. An interrupted or
+        incomplete copy is repeated, because not all libraries resume a broken stream. Raises StorageError, also if
+        the file was replaced.
         """
         for attempt in range(COPY_ATTEMPTS):
             if attempt:
@@ -315,7 +315,7 @@ class FileSource:
         return tuple(self._paths)
 
     def open(self, name: str) -> BinaryIO:
-        """Opens one file, as stored. Raises StorageError."""
+        """Opens one file for reading, without decompression. Raises StorageError."""
         return open_local(self._paths[name])
 
     def size(self, name: str) -> int:
@@ -324,7 +324,10 @@ class FileSource:
 
 
 def open_local(path: str | Located) -> BinaryIO:
-    """Opens a local file, as stored. Raises StorageError, also if it is not a regular file or was replaced."""
+    """Opens a local file for reading, without decompression.
+
+    Raises StorageError, also if it is not a regular file or was replaced.
+    """
     try:
         return open_regular(path)
     except OSError as error:

@@ -50,7 +50,7 @@ def _open_beneath(path: str, inside: str) -> int:
     """Opens a path if its target is inside the directory ``inside``. Raises OSError.
 
     Each directory is opened relative to its parent, without following links, so that a replaced directory cannot
-    lead outside.
+    lead outside ``inside``.
     """
     real = os.path.realpath(path)
     if not is_inside(real, inside):

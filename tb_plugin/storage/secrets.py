@@ -58,7 +58,7 @@ _seen: dict[str, None] = {}
 
 
 def remember(text: str) -> None:
-    """Redacts ``text`` from now on, in any encoding, and the keys and signatures in it."""
+    """Redacts a secret, and the keys and signatures in it, from now on and in any encoding."""
     for part in (text, *_PARTS.findall(text)):
         for form in (part, unquote(part), quote(unquote(part), safe="")):
             if len(form) >= _MIN_SECRET_LENGTH:

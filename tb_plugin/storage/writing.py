@@ -15,7 +15,7 @@ _ATOMIC = {*EXTRAS, "https", "http"}
 
 
 def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
-    """Writes ``root``/``path``, on the fsspec file system ``fs`` or locally if it is None.
+    """Writes the file ``path`` below ``root``, on the fsspec file system ``fs`` or locally if it is None.
 
     Raises the errors of the file system, and ValueError if ``path`` leads outside ``root``: other users may have
     chosen the name.

@@ -125,7 +125,7 @@ def test_nothing_is_said_about_the_trace_that_the_window_cannot_know(part):
     assert "window" in rules
     assert not {"steps_missing", "memory_missing", "no_operator", "device_events_missing", "shapes_missing"} & rules
     views = {view.id: view for view in part.profile(Place(window=window)).views}
-    assert views["memory"].why.startswith("In the window") and not views["memory"].enable
+    assert views["memory"].why.startswith("In the opened window") and not views["memory"].enable
 
 
 def numbers(view: dict) -> dict:
