@@ -255,7 +255,7 @@ def test_a_trace_that_ends_early_is_told(logs, capsys):
     whole = cut.read_bytes()
     cut.write_bytes(whole[: len(whole) // 2])
     asked = ["summarize", str(logs), "--workers", "0"]
-    for counts in ("4 computed, 0 current", "0 computed, 4 current"):
+    for counts in ("4 computed, 0 up to date", "0 computed, 4 up to date"):
         assert cli.main(asked) == 0
         said = capsys.readouterr()
         assert said.out.startswith(f"4 ranks: {counts}, 0 failed, 1 incomplete; ")
