@@ -87,7 +87,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"only this {name}")
     parser.add_argument("--view", action="append", metavar="V", help="only this view (repeatable)")
-    parser.add_argument("--steps", default="", help="only these steps, such as 5,7-9, or a server mode, such as decode")
+    parser.add_argument("--steps", default="", help="only these steps (5,7-9), or a server mode (decode)")
     parser.add_argument("--phase", default="", help="only this phase (a name from the view phases)")
     parser.add_argument(
         "--pattern",
@@ -110,7 +110,7 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
         for name in ("run", "worker", "span"):
             parser.add_argument(f"--{prefix}{name}", help=f"{name} of the {side}, if it has several")
         parser.add_argument(
-            f"--{prefix}steps", default="", help=f"only these steps of the {side} (5,7-9), or a mode: decode"
+            f"--{prefix}steps", default="", help=f"only these steps of the {side} (5,7-9), or a server mode (decode)"
         )
         _add_capture(parser, prefix, f" of the {side}")
     parser.add_argument(
@@ -133,7 +133,7 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"which {name}, if there are several")
-    parser.add_argument("--steps", default="", help="only these steps, such as 5,7-9, or a server mode, such as decode")
+    parser.add_argument("--steps", default="", help="only these steps (5,7-9), or a server mode (decode)")
     parser.add_argument("--phase", default="", help="only this phase (a name from the view phases)")
     parser.add_argument(
         "--pattern",

@@ -194,7 +194,7 @@ def _escaped(text: str) -> str:
 
 def _window_line(window: WindowInfo) -> str:
     start, end, whole = (format_value(time, "ns") for time in (window.start_ns, window.end_ns, window.trace_ns))
-    inside = f"steps {window.first_step} to {window.last_step}, {window.steps} of {window.trace_steps}, "
+    inside = f"steps {window.first_step} to {window.last_step} ({window.steps} of {window.trace_steps}), "
     steps = inside if window.steps else ""
     need, budget = (format_value(size, "bytes") for size in (window.peak_memory_bytes, window.budget_bytes))
     return (

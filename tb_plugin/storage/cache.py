@@ -205,7 +205,7 @@ def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
 
 def refused(path: Path, error: OSError) -> CacheRefused:
     """Returns the user-facing error for a failed write to the cache."""
-    do = f"Free disk space, or choose another folder with {DIR_VARIABLE}."
+    do = f"Free up disk space, or choose another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return CacheRefused("The cache folder is full.", str(path.parent), do)
     reason = error.strerror or str(error)

@@ -397,7 +397,7 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
 
 def _refused(url: str, error: Exception) -> StorageError:
     if getattr(error, "errno", None) == errno.ENOSPC:
-        do = "Free disk space, or choose another folder with TORCH_TRACE_CACHE."
+        do = "Free up disk space, or choose another folder with TORCH_TRACE_CACHE."
         return StorageError("No space is left for the local copy.", redact(url), do)
     reason = redact(getattr(error, "strerror", None) or str(error) or type(error).__name__)
     reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")

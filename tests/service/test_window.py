@@ -277,7 +277,7 @@ def test_the_command_tells_as_well(logs, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     assert main(["report", str(logs), "--view", "operators"]) == 0
-    assert "Only a window was opened: steps 0 to 2, 3 of 6" in capsys.readouterr().out
+    assert "Only a window was opened: steps 0 to 2 (3 of 6)" in capsys.readouterr().out
     assert main(["report", str(logs), "--view", "overview", "--window", "4-5", "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["profiles"]
     assert found["window"]["first_step"] == "4" and found["facts"]["overview.steps"] == found["window"]["steps"]
