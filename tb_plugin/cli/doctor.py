@@ -1,4 +1,4 @@
-"""``torch-trace doctor``: files found or skipped, and why."""
+"""``torch-trace doctor``: which files were found or skipped, and why."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tb_plugin.service.workspace import Workspace
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Prints the result for every file and returns the exit code. Raises UserError."""
+    """Prints a result for each file and returns the exit code. Raises UserError."""
     arguments.run = arguments.worker = arguments.span = None
     arguments.capture = ""
     workspace, entries, failed = open_workspace(arguments)
@@ -91,7 +91,7 @@ def _print_failures(answers: Iterable[Callable[[], bytes | Profile]], printer: P
         except PartFailed as error:
             told[str(error)] = None
             continue
-        except TorchTraceError:  # such as steps that the profile does not have: that is no failure
+        except TorchTraceError:  # for example steps that the profile does not have, which is not a failure
             continue
         view = None if isinstance(answer, Profile) else msgspec.json.decode(answer, type=View)
         for notice in data_notices(() if view is None else view.payloads.values()):

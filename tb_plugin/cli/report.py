@@ -1,4 +1,4 @@
-"""``torch-trace report``: the numbers of profiles as text, Markdown or JSON."""
+"""``torch-trace report``: views of profiles as text, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _groups(
         ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
         try:
             view = msgspec.json.decode(workspace.group(place, analysis.id, Params(limit=1), arguments.steps), type=View)
-            # Of a worker alone nobody can say who is late: that table is not there.
+            # A single worker cannot be late, so the table is missing.
             tables = {name: ask(name) if name in view.payloads else [] for name in analysis.traits.tables}
             tables |= {name: ask(name) for name in analysis.traits.reported_tables if name in view.payloads}
         except TorchTraceError as error:
@@ -156,7 +156,7 @@ def _report_text(
     loaded: Iterable[Entry] = load_all(workspace, entries, failed, errors)
     ranks = Counter((entry.files.run, entry.files.span) for entry in entries)
     if several := max(ranks.values(), default=0) > 1:
-        loaded = list(loaded)  # what they did together comes first: nobody finds it behind a thousand ranks
+        loaded = list(loaded)  # views of all ranks come first, before up to a thousand single ranks
         _print_groups(workspace, entries, failed, errors, arguments, printer)
     for entry in loaded:
         try:
@@ -169,7 +169,7 @@ def _report_text(
         reported += 1
         absent = _absent(workspace, entry, arguments)
         if arguments.view and not views and not absent:
-            continue  # all that was asked for is about all workers
+            continue  # all requested views are views of all workers
         found = entry.files
         when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
         printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)

@@ -1,4 +1,4 @@
-"""``torch-trace stacks``: merged stacks for flame graphs and speedscope."""
+"""``torch-trace stacks``: export of merged stacks for flame graphs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tb_plugin.storage.cache import open_store
 
 
 def stacks(arguments: argparse.Namespace) -> int:
-    """Writes the stacks of one profile and returns the exit code. Raises UserError."""
+    """Writes the merged stacks of one profile and returns the exit code. Raises UserError."""
     catalog = scanned(arguments.path)
     workspace = Workspace(catalog, workers_for(1), open_store())
     if len(catalog.entries()) == 1 and not arguments.window:
@@ -46,7 +46,7 @@ def stacks(arguments: argparse.Namespace) -> int:
 
 
 def _find(catalog: ProfileCatalog, arguments: argparse.Namespace) -> Entry:
-    """The one profile that is meant. Raises NotFoundError, BadRequest where several fit."""
+    """Returns the selected profile. Raises NotFoundError, and BadRequest if several match."""
     if not catalog.entries():
         reasons = [reason for _, reason in catalog.skipped()]
         raise NotFoundError("No profile was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")
@@ -59,7 +59,7 @@ def _write(chunks: Iterable[bytes], output: str) -> None:
             say(line)
         return
     if not output:
-        # Bytes: what the files are is not for the terminal's encoding to decide.
+        # Written as bytes: the terminal's encoding must not change the file.
         sys.stdout.buffer.writelines(chunks)
         sys.stdout.flush()
         return

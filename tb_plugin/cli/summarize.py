@@ -1,4 +1,4 @@
-"""``torch-trace summarize``: summaries of ranks, computed locally or by Dask."""
+"""``torch-trace summarize``: rank summaries, computed locally or on Dask."""
 
 from __future__ import annotations
 
@@ -65,26 +65,26 @@ def summarize(arguments: argparse.Namespace) -> int:
                 complain(f"{outcomes.total():,} of {counted(len(jobs), 'rank')}, {outcomes['failed']:,} failed")
     where = arguments.to or "next to their traces"
     say(
-        f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "
+        f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} up to date, "
         f"{outcomes['failed']:,} failed{f', {incomplete:,} incomplete' if incomplete else ''}; "
         f"{format_value(size_bytes, 'bytes')} {where}."
     )
     if outcomes["written"] + outcomes["current"] > 1:
         try:
             _join(arguments.to or arguments.path, {place_of(job.files[0].path) for job in jobs})
-        except TorchTraceError as error:  # the summaries are there all the same
-            complain(f"The ranks are not combined yet; TensorBoard will do it. {error}")
+        except TorchTraceError as error:  # the summaries exist regardless
+            complain(f"The ranks are not merged yet; TensorBoard will merge them. {error}")
     return NOTHING if outcomes["failed"] else OK
 
 
 def _join(path: str, summaries: AbstractSet[str]) -> None:
-    """Combines the ranks of each run in the cache, for TensorBoard on this machine, and prints findings.
+    """Merges the ranks of each run in the cache, for TensorBoard on this machine, and prints findings.
 
-    Runs are identified by their paths in ``summaries``, below ``path``: their names may differ from those of the
-    traces. Runs that need a trace to be read are skipped. Raises TorchTraceError.
+    Runs are identified by their paths in ``summaries``, because their names may differ from those of the traces. A
+    run is skipped if any of its traces would have to be read. Raises TorchTraceError.
     """
     store = open_store()
-    if store.is_private:  # it goes with this process
+    if store.is_private:  # it is deleted when this process ends
         return
     workspace = Workspace(scanned(path), InlineWorkers(), store)
     try:
@@ -99,7 +99,7 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
             for place, listed in ranks.items()
             if len(listed) > 1 and None not in listed and not summaries.isdisjoint(listed)
         ]
-        with progress_bar.display(f"Combining the ranks of {counted(len(places), 'run')}"):
+        with progress_bar.display(f"Merging the ranks of {counted(len(places), 'run')}"):
             for done, place in enumerate(places, 1):
                 view = msgspec.json.decode(workspace.group(place, VIEW, Params()), type=View)
                 for finding in findings(view.payloads.values()):
@@ -127,7 +127,7 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
 
 
 def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
-    """The traces that are meant. Raises NotFoundError."""
+    """Returns the selected traces. Raises NotFoundError."""
     catalog = scanned(arguments.path)
     entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
     found = [entry.files for entry in entries if entry.files.reader.raw is RawTrace and entry.files.is_present]
@@ -154,10 +154,10 @@ def _jobs(found: Sequence[ProfileFiles], to: str) -> list[RankJob]:
 
 
 def _summaries(to: str) -> dict[str, StoredFile]:
-    """The summaries that are there already by the main file that they are of. Raises StorageError."""
+    """Returns the existing summaries by main file of the trace. Raises StorageError."""
     try:
         files = Folder(to).list().files
-    except NotFoundError:  # it is made
+    except NotFoundError:  # the directory is created later
         return {}
     return {file.path.removesuffix(SUFFIX): file for file in files if file.path.endswith(SUFFIX)}
 

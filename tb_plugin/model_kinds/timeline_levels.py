@@ -1,7 +1,7 @@
-"""Timeline levels in a file next to the columns.
+"""Timeline levels of detail, stored next to the column file.
 
-They are created once and mapped by every worker. The file is an Arrow stream of one record whose columns are lists (as
-in ``model/codec.py``), followed by a checksum: a stream reader stops before that.
+The file is created once and memory-mapped by all workers. It is an Arrow stream with one record of list columns (as
+in ``model/codec.py``), followed by a checksum.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _AGAIN = "It will be computed again: repeat the request."
 
 
 def levels_path(path: str) -> str:
-    """Returns the path of the levels of a column file."""
+    """Returns the path of the timeline levels for a column file."""
     return str(Path(path).with_suffix(".levels"))
 
 
 def levels_of(trace: TraceTable, path: str) -> Pyramid:
-    """Returns the mapped levels of the column file at ``path``; creates their file if necessary.
+    """Returns the memory-mapped timeline levels of a trace, creating their file if necessary.
 
     Raises CacheRefused.
     """
@@ -51,14 +51,14 @@ def _opened(trace: TraceTable, target: str) -> Pyramid:
         put_atomically(target, lambda partial: write(made, str(partial)))
     try:
         found = read(trace, target)
-    except CacheFileLost:  # another process took it away at once
+    except CacheFileLost:  # another process evicted it
         return made
-    forget(trace, pyramid_of)  # mapped, it takes no memory of this process
+    forget(trace, pyramid_of)  # mapped files take no memory of this process
     return found
 
 
 def write(pyramid: Pyramid, path: str) -> None:
-    """Writes the levels; the caller makes the file visible to others."""
+    """Writes the timeline levels to a file."""
     arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {"lane": pyramid.lane, "depth": pyramid.depth}
     if pyramid.module is not None:
         arrays["module"] = pyramid.module
@@ -87,10 +87,13 @@ def write(pyramid: Pyramid, path: str) -> None:
 
 
 def read(trace: TraceTable, path: str) -> Pyramid:
-    """Maps the levels of a trace. Raises CacheFileLost when they are missing, damaged, or do not match."""
-    with cache_file_errors("The levels of the timeline are", path, _AGAIN):
+    """Returns the memory-mapped timeline levels of a trace.
+
+    Raises CacheFileLost if the file is missing, damaged, or of another trace.
+    """
+    with cache_file_errors("The timeline levels are", path, _AGAIN):
         if not is_stamped(path):
-            raise CacheFileLost("The levels of the timeline are damaged.", path, _AGAIN)
+            raise CacheFileLost("The timeline levels are damaged.", path, _AGAIN)
         return _read(trace, path)
 
 
@@ -99,7 +102,7 @@ def _read(trace: TraceTable, path: str) -> Pyramid:
         table = pa.ipc.open_stream(mapped).read_all()
     header = header_of(table)
     if header["version"] != VERSION or header["events"] != len(trace):
-        raise CacheFileLost("The levels of the timeline are of something else.", path, _AGAIN)
+        raise CacheFileLost("The timeline levels are from another trace.", path, _AGAIN)
 
     def column(name: str) -> np.ndarray[Any, np.dtype[Any]]:
         values: np.ndarray[Any, np.dtype[Any]] = table[name].chunk(0).values.to_numpy(zero_copy_only=True)

@@ -1,4 +1,4 @@
-"""Profiles with a rank summary but no trace."""
+"""Profiles whose trace is missing but whose rank summary exists."""
 
 from __future__ import annotations
 
@@ -35,16 +35,19 @@ _ANEW = "Compute it again: torch-trace summarize."
 
 @dataclass(frozen=True)
 class OpenSummary:
-    """Asks for the profile in a rank summary. ``model`` is the model of the trace, ``where`` its name for users."""
+    """Asks for the profile in a rank summary.
+
+    ``model`` is the model of the trace; ``where`` is its name for users.
+    """
 
     file: str | Located
     model: str
     where: str
     wanted: Wanted | None = None
-    """Required content; None accepts any."""
+    """Requirements on the content; None accepts any."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
-        """Returns the profile as if the trace had been loaded. Raises UnreadableTrace, StorageError."""
+        """Returns the summary of the profile. Raises UnreadableTrace, StorageError."""
         try:
             with open_local(self.file) as stream:
                 about = read_header(content_of(stream))
@@ -68,7 +71,10 @@ def _view(view: ViewInfo) -> ViewInfo:
 
 
 def missing_trace_error(found: ProfileFiles, refused: str = "") -> NotFoundError:
-    """Returns the error for questions about one rank; its summary may be ``refused``, too."""
+    """Returns the error for questions that need the missing trace.
+
+    ``refused`` says why its summary cannot be used either.
+    """
     if refused:
         return NotFoundError(f"The trace is missing, and its summary {refused}.", found.url, _ANEW)
     return NotFoundError(WHY, found.url, DO)

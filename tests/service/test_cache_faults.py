@@ -264,7 +264,7 @@ def test_a_cache_that_refuses_is_left_for_a_temporary_one(opened, tmp_path, monk
     workspace = inline(opened)
     assert overview(workspace)
     assert workspace._store.folder != cache and list(cache.iterdir()) == []
-    assert "cannot be written" in caplog.text
+    assert "Cannot write to the cache folder" in caplog.text
     assert json.loads(workspace.group(W1, "distributed", Params()))
     assert overview(workspace, W1)
 

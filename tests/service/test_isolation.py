@@ -357,10 +357,10 @@ def test_an_export_that_fails_leaves_the_views(what, function, file, monkeypatch
 
 
 BUILDING = {
-    "Reading of the file": "tb_plugin.formats.kineto.reader.KinetoReader.read",
-    "Assembly of the profile": "tb_plugin.model_kinds.trace.TraceModel.assemble",
-    "Writing of the columns": "tb_plugin.model_kinds.trace.TraceModel.write",
-    "Outline of the profile": "tb_plugin.model_kinds.trace.TraceModel.outline",
+    "Reading the file": "tb_plugin.formats.kineto.reader.KinetoReader.read",
+    "Building the profile": "tb_plugin.model_kinds.trace.TraceModel.assemble",
+    "Writing the columns": "tb_plugin.model_kinds.trace.TraceModel.write",
+    "Summary of the profile": "tb_plugin.model_kinds.trace.TraceModel.outline",
 }
 
 

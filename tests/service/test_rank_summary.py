@@ -91,11 +91,11 @@ def test_a_summary_states_what_it_is_of(whole):
 
 
 def test_other_files_settings_and_versions_are_refused(whole):
-    assert refused(whole, Wanted((("rank0.1.pt.trace.json.gz", 124),), Settings())) == "belongs to another file"
+    assert refused(whole, Wanted((("rank0.1.pt.trace.json.gz", 124),), Settings())) == "is from another file"
     assert "other settings" in refused(whole, Wanted(FILES, Settings("step .*")))
     assert part_of(whole, Wanted(None, Settings())).facts == part().facts
-    assert refused(dump(part(), about(stamp="0"))) == "has another version"
-    assert refused(whole.replace(b"summary 1\n", b"summary 2\n", 1)) == "has another version"
+    assert refused(dump(part(), about(stamp="0"))) == "was written by another version"
+    assert refused(whole.replace(b"summary 1\n", b"summary 2\n", 1)) == "was written by another version"
     assert refused(packed(part_codec.dump(part())).replace(b'"stamp"', b'"stomp"', 1)) == "is damaged"
 
 
@@ -160,7 +160,7 @@ def test_what_a_summary_states_is_bounded_before_it_is_made(whole, monkeypatch):
 
 def test_a_file_is_not_read_to_find_that_it_is_too_large(tmp_path):
     with (tmp_path / "large").open("w+b") as stream:
-        for size, why in ((MOST_BYTES + 1, "is too large"), (1001, "does not fit into memory")):
+        for size, why in ((MOST_BYTES + 1, "is too large"), (1001, "does not fit in memory")):
             stream.truncate(size)
             with pytest.raises(SummaryRefused, match=why):
                 content_of(stream, 1000)
@@ -172,8 +172,8 @@ def test_a_file_is_not_read_to_find_that_it_is_too_large(tmp_path):
 def test_tables_that_no_part_has():
     calls = part().frames["collectives"].data
     other = calls.set_column(0, "call", pa.array(["0"] * len(calls)))
-    assert refused(with_frame("collectives", other)) == "has other columns"
-    assert refused(with_frame("collectives", calls.drop_columns(["dtype"]))) == "has other columns"
+    assert refused(with_frame("collectives", other)) == "has unexpected columns"
+    assert refused(with_frame("collectives", calls.drop_columns(["dtype"]))) == "has unexpected columns"
     assert refused(with_frame("notes", calls)) == "contains an unknown table"
     place = calls.column_names.index("start_ns")
     null = calls.set_column(place, "start_ns", pa.nulls(len(calls), pa.int64()))
@@ -208,15 +208,15 @@ def test_facts_that_no_rank_states_are_refused(name):
     stated = part().facts[name]
     assert part_of(with_facts({name: stated}), WANTED).facts == part().facts
     for value in ([1], [], {}, {"rank": 1}, "1", "", "x" * 10_000_000, b"1", 2**64 - 1):
-        assert refused(with_facts({name: value})) in ("is damaged", f"has an impossible value of {name}")
+        assert refused(with_facts({name: value})) in ("is damaged", f"has an impossible value for {name}")
     for value in (1.5, 1.0, float("nan"), float("inf"), 2**63, -(2**63), 2**62 + 1, -(2**62) - 1):
-        assert refused(with_facts({name: value})) == f"has an impossible value of {name}"
+        assert refused(with_facts({name: value})) == f"has an impossible value for {name}"
     for value in (True, False):
         assert refused(with_facts({name: value}))
     if name != "distributed.base_time_ns":
-        assert refused(with_facts({name: -1})) == f"has an impossible value of {name}"
+        assert refused(with_facts({name: -1})) == f"has an impossible value for {name}"
     if name in ("distributed.rank", "distributed.world_size"):
-        assert refused(with_facts({name: 2**24})) == f"has an impossible value of {name}"
+        assert refused(with_facts({name: 2**24})) == f"has an impossible value for {name}"
     if name == "distributed.calls":
         assert refused(with_facts({name: stated + 1})) == refused(with_facts({name: None}))
     else:

@@ -114,7 +114,7 @@ def test_unusable_folder_falls_back(tmp_path, monkeypatch, caplog):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "file"))
     store = open_store()
-    assert store.folder.is_dir() and "cannot be used" in caplog.text
+    assert store.folder.is_dir() and "Cannot use the cache folder" in caplog.text
 
 
 def test_default_is_the_users_cache(tmp_path, monkeypatch):
@@ -169,7 +169,9 @@ def test_a_folder_that_vanished_is_made_again(tmp_path):
 def test_leaving_a_folder_that_refuses(tmp_path, caplog):
     store = FileStore(tmp_path / "cache")
     error = refused(store.path("k", ".bin"), OSError(30, "Read-only file system"))
-    assert store.leave(error) and store.folder != tmp_path / "cache" and "cannot be written" in caplog.text
+    assert (
+        store.leave(error) and store.folder != tmp_path / "cache" and "Cannot write to the cache folder" in caplog.text
+    )
     first = store.folder
     assert store.leave(error) and store.folder == first, "a second write that failed in the old folder"
     assert not store.leave(refused(store.path("k", ".bin"), OSError(28, "No space left on device")))

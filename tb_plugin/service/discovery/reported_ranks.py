@@ -1,4 +1,4 @@
-"""Workers named after the ranks that their files report."""
+"""Worker names derived from the ranks that files report."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NAMED = re.compile(r"rank(\d{1,9})\Z")
 def profiles_without_rank(
     found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[ProfileFiles]:
-    """Returns one profile per worker with unknown rank; ``infos`` are those of a sample of each run.
+    """Returns one profile for each worker with unknown rank. ``infos`` covers a sample of each run.
 
-    Runs are skipped if their names are ranks and the sample confirms it, or if the sample reports no rank.
+    A run is skipped if the sample reports no rank, or confirms that worker names are ranks.
     """
     asked: list[ProfileFiles] = []
     for profiles in _runs(found).values():
@@ -46,9 +46,10 @@ def profiles_with_ambiguous_times(
 
 
 def labelled(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles with workers named after the reported ranks, as far as ``infos`` are known.
+    """Returns the profiles with workers renamed to the ranks reported in ``infos``.
 
-    Recordings of a rank that do not overlap become spans. If they overlap (two jobs, or copies), names stay.
+    Recordings of one rank at different times become spans. Workers keep their names if their recordings overlap,
+    because they are from different jobs or copies.
     """
     new: dict[ProfileFiles, ProfileFiles] = {}
     for profiles in _runs(found).values():
@@ -93,7 +94,7 @@ def _labelled(
         if (info := infos.get(one)) is not None:
             ranks[one.worker].add(info.rank)
     only = {worker: next(iter(each)) for worker, each in ranks.items() if len(each) == 1}
-    # Files of other formats beside a trace, by their names of the same worker, are of the same rank.
+    # Files of other formats without a rank get the rank of the trace with the same worker name.
     rank_of = {one: info.rank if (info := infos.get(one)) else only.get(one.worker) for one in profiles}
     groups: dict[int, list[ProfileFiles]] = defaultdict(list)
     for one, rank in rank_of.items():
@@ -101,7 +102,7 @@ def _labelled(
             groups[rank].append(one)
     mine = {rank: group for rank, group in groups.items() if _is_one_worker(group, infos)}
     named = {one: rank_worker(rank) for rank, group in mine.items() for one in group}
-    # The name of a worker that remains what it is stays its own.
+    # A name that is still used by another worker is not assigned to a second one.
     taken = {one.worker for one in profiles if one not in named and identifying(one.reader) is not None}
     named = {one: worker for one, worker in named.items() if worker not in taken}
     spans = {} if not _is_unclear(profiles, infos) else _spans([one for one in profiles if one in named], infos)
@@ -124,7 +125,7 @@ def _is_one_worker(group: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, J
     if len({clock for *_, clock in known}) > 1:
         return False
     for (begin, end, process, _), (after, _, other, _) in pairwise(known):
-        # A process has one profiler: what it records again is later, even where nothing tells the end of the first.
+        # A process has one profiler, so its recordings never overlap, even if the end of the first one is unknown.
         is_same = process != "" and process == other
         if after <= end + (0 if is_same or end > begin else RECORDING_SLACK_NS):
             return False

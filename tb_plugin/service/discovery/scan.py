@@ -1,4 +1,4 @@
-"""From the files of the log directories to runs, workers and spans."""
+"""Scan of log directories for profiles."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ from tb_plugin.service.file_head import read_head
 from tb_plugin.service.profile_files import ProfileFiles, Root, located
 from tb_plugin.storage.listing import Listing, StoredFile
 
-NOT_A_TRACE = (
-    "It does not look like a profiler trace. torch.profiler's export_chrome_trace(path) writes one that opens here."
-)
+NOT_A_TRACE = "It does not look like a profiler trace. Write one with torch.profiler's export_chrome_trace(path)."
 _DAMAGED = "The archive is damaged: copy it again, or record it again."
 _EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
 _NOTHING = "The file has no content: copy it again, or stop the profiler before the program ends."
@@ -40,11 +38,11 @@ _NOTHING = "The file has no content: copy it again, or stop the profiler before 
 _File = tuple["Root", str, str]
 # Root, path, fingerprint, reader id.
 _SniffKey = tuple["Root", str, str, str]
-# Log directories listed at a time.
+# Maximum number of log directories listed concurrently.
 _MAX_LISTINGS = 16
-# Uncertain files inspected at a time; each is a request to a store.
+# Maximum number of files inspected concurrently; each is a request to a storage.
 _MAX_LOOKS = 16
-# Unclaimed files inspected per log directory, to report what they are.
+# Maximum number of unclaimed files inspected per log directory, to explain them.
 _MAX_FOREIGN = 32
 # Bytes: smaller local files are inspected even with a certain name (Git LFS pointers, error pages). In a store
 # each inspection is a request.
@@ -53,7 +51,7 @@ _SMALL = 1024
 
 @dataclass
 class Discovery:
-    """The result of one scan. ``problems`` are unreadable log directories."""
+    """The result of one scan. ``problems`` has one error per unreadable log directory."""
 
     profiles: list[ProfileFiles] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -64,7 +62,7 @@ class Discovery:
 
 
 class Scanner:
-    """Scans log directories. Remembers results of a listing and uncertain files that are no traces."""
+    """Scans log directories. It caches results for unchanged listings, and files that are not traces."""
 
     def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
         self.roots = roots
@@ -76,9 +74,9 @@ class Scanner:
         self._last: tuple[list[_Sorted], Discovery] | None = None
 
     def scan(self) -> Discovery:
-        """Scans all roots once. Never raises UserError: unreadable parts are in the answer.
+        """Scans all log directories once. Errors are returned in the result, never raised.
 
-        If nothing changed, it returns the previous answer itself.
+        Returns the previous result object if nothing has changed.
         """
         discovery = Discovery()
         results: list[_Sorted] = []
@@ -89,7 +87,7 @@ class Scanner:
                 discovery.problems.append(listing)
                 continue
             known = self._known.get(root)
-            # Most scans find what the last one found; names need not be taken apart again.
+            # Most listings are unchanged, so the previous result is reused.
             result = known[1] if known is not None and known[0] == listing else self._sort(root, listing)
             if result.final:
                 self._known[root] = (listing, result)
@@ -117,14 +115,13 @@ class Scanner:
         return discovery
 
     def _grouped(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
-        """The profiles, those of one distributed job in one run, and workers by the ranks that files report.
-
-        False when some of them have to be asked again.
+        """Returns the profiles with jobs merged and workers renamed to their ranks, and whether all files could be
+        read.
         """
         if not found or not distributed_jobs.is_on():
             return found, True
         first = self._job_infos(distributed_jobs.first_candidates(found))
-        # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
+        # A run with all ranks of its job is already complete.
         parts = self._job_infos(distributed_jobs.later_candidates(found, first))
         asked = first | parts
         asked |= self._job_infos(reported_ranks.profiles_without_rank(found, asked))
@@ -138,7 +135,7 @@ class Scanner:
         new = [one for one in known if _identity(one) not in self._jobs]
         if new:
             with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-ask") as threads:
-                # What cannot be read now is asked again at the next scan.
+                # Files that cannot be read now are tried again at the next scan.
                 for one, job in zip(new, threads.map(_ask, new), strict=True):
                     if not isinstance(job, UserError):
                         self._jobs[_identity(one)] = job
@@ -161,7 +158,7 @@ class Scanner:
         ]
         if root.folder.is_file:
             drafts = _chosen_file_drafts(root, self.readers, drafts, tuple(files.values()))
-        # Of equal claims that of the first reader stands.
+        # The sort is stable: of equally strong claims, the first reader wins.
         drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
         taken = Claims()
         refused: dict[Draft, str] = {}
@@ -182,7 +179,7 @@ class Scanner:
             if why == "":
                 taken.add(draft)
             elif isinstance(why, UserError):
-                # The storage may answer next time.
+                # The storage may respond at the next scan.
                 refused[draft], final = why.what, False
             else:
                 refused[draft] = why
@@ -205,9 +202,10 @@ class Scanner:
     def _others(
         self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
     ) -> tuple[list[tuple[str, str]], list[_SniffKey], bool]:
-        """What the files are that nobody takes: refused by readers, of a known kind, or named as a recording may be.
+        """Explains unclaimed files. Returns (path, reason) pairs, the inspected files, and whether all could be
+        read.
 
-        Also the files that were looked into for it, and whether all of them could be.
+        Only files that were refused, have a known other format, or have a name like a recording are explained.
         """
         told: list[tuple[str, str]] = []
         asked: list[StoredFile] = []
@@ -264,17 +262,17 @@ def _list(root: Root) -> Listing | UserError:
 
 @dataclass(frozen=True)
 class _Sorted:
-    """The content of a listing of one root; ``sniffed`` are the uncertain files."""
+    """Profiles found in the listing of one log directory. ``sniffed`` holds files whose content was inspected."""
 
     root: Root
     drafts: list[Draft]
     refused: list[tuple[str, str]]
     sniffed: list[_SniffKey]
     final: bool
-    """False when a file could not be opened: try again at the next scan."""
+    """False if a file could not be opened, so that the next scan tries again."""
     ignore: Ignore
     summaries: dict[str, StoredFile]
-    """Rank summaries by the main file of their trace."""
+    """Rank summaries by path of the main file of their trace."""
 
 
 def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
@@ -314,10 +312,10 @@ def _first_file(draft: Draft) -> _File:
 
 
 def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
-    """Why a file is no profile of each reader that asks, or empty; the error when the storage does not give its first bytes.
+    """Inspects the first bytes of one file for all readers that claim it.
 
-    One look answers all readers. A file that is known for what it is goes to none of them that reads single files. One with
-    a certain name is refused for that alone: what is damaged in it its reader tells.
+    Returns for each draft "" if the reader accepts the file, why it does not, or the error of the storage. A draft
+    with a certain name is refused only if the file is empty or of another known format: its reader reports damage.
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
@@ -332,7 +330,7 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
         return [_NOTHING] * len(drafts)
     why = foreign(file.path, head, is_chosen=drafts[0].is_chosen)
     refused = foreign(file.path, head, is_refused=True) or NOT_A_TRACE
-    # A file that another tool is known by may be one of a folder that its reader knows.
+    # A file known from another tool may still belong to a folder that a reader supports.
     asked = [draft for draft in drafts if draft.candidate.root or not why]
     return [
         "" if draft in asked and (draft.candidate.certain or draft.reader.sniff(head)) else why or refused
@@ -354,9 +352,9 @@ def _identity(one: ProfileFiles) -> _File:
 
 
 def _ask(one: ProfileFiles) -> JobInfo | UserError | None:
-    """What a profile states of its job, None also when its first bytes are damaged; the error of the storage.
+    """Returns the job that a profile reports, or the error of the storage. None: no job, or damaged first bytes.
 
-    A rank summary repeats it, so that the trace need not be touched.
+    The job is read from the rank summary if there is one, so that the trace need not be opened.
     """
     if one.summaries or not one.is_present:
         return reported_job(one)

@@ -1,1 +1,1 @@
-"""Rank summaries: found, loaded, computed, written."""
+"""Rank summaries: discovery, loading, computation and file format."""

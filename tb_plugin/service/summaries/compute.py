@@ -1,7 +1,6 @@
-"""The summary of a rank as one pure function for every engine.
+"""Computation of a rank summary, the same for all engines.
 
-It reads the trace where it is stored, and writes the summary there or returns it. The caller gets a name and a few
-numbers.
+It reads the trace at its location, and writes the summary there or returns it.
 """
 
 from __future__ import annotations
@@ -47,33 +46,33 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# One read per process: the memory estimate covers a single read. Remote copies may continue meanwhile.
+# The memory estimate covers a single read per process. Remote copies may continue meanwhile.
 _ONE_AT_A_TIME = threading.Lock()
 _LARGE_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
 class RankJob:
-    """A rank to summarise, for a process without other context."""
+    """A rank to summarise. It contains everything that another process or machine needs."""
 
     name: str
-    """Run, worker and span."""
+    """RUN/WORKER/SPAN."""
     folder: str = field(repr=False)
-    """The log directory as ``Folder.address`` returns it; may contain credentials."""
+    """Log directory from ``Folder.address``; may contain credentials."""
     reader: str
     files: tuple[StoredFile, ...]
     to: str | None = field(default=None, repr=False)
-    """The target directory; None returns the body to the caller."""
+    """Target directory; None = return the summary to the caller."""
     cached: StoredFile | None = None
-    """An existing summary there, if it is not older than the trace."""
+    """Existing summary in the target directory, if it is at least as new as the trace."""
     steps: str = ""
     classes: RuleFile = RuleFile()
     code: str = ""
-    """Expected ``code_digest``; "" accepts any."""
+    """Required ``code_digest`` of the worker; "" accepts any."""
 
     @property
     def settings(self) -> Settings:
-        """Returns the settings in the summary."""
+        """Returns the user settings that are stored in the summary."""
         rules = hashlib.blake2b(self.classes.text.encode(), digest_size=8).hexdigest() if self.classes.text else ""
         return Settings(self.steps, rules)
 
@@ -83,47 +82,47 @@ Kind = Literal["written", "current", "failed"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a job."""
+    """The result of a RankJob."""
 
     name: str
     kind: Kind
     size_bytes: int = 0
-    """Bytes of the summary."""
+    """Size of the summary."""
     reason: str = ""
-    """Why it failed."""
+    """Why the job failed."""
     body: bytes = field(default=b"", repr=False)
-    """The summary, if it was returned to the caller."""
+    """The summary, if it is returned instead of written."""
     is_complete: bool = True
-    """False if a file of the trace is damaged or truncated: the summary covers the part that was read."""
+    """False if a file of the trace is damaged or truncated: the summary covers only the readable part."""
     again: bool = False
-    """Whether another attempt may succeed: a storage was unreachable."""
+    """Whether a retry may succeed, because a storage was unreachable."""
 
 
 @dataclass(frozen=True)
 class Summarize:
-    """Asks a worker process of this machine to summarise a rank."""
+    """Asks a local worker process to summarise a rank."""
 
     job: RankJob
 
     def answer(self, models: OpenModels, report: Report) -> Outcome:
-        """Returns the outcome; raises nothing."""
+        """Returns the outcome. Never raises: failures are outcomes."""
         return summarize_rank(self.job)
 
 
 def job_of(found: ProfileFiles, to: str | None, kept: StoredFile | None) -> RankJob:
-    """Returns the job for a profile, with the settings of this process."""
+    """Returns the job for a profile, with the user settings of this process."""
     name = f"{found.run}/{found.worker}/{found.span}"
     address = found.root.folder.address
     return RankJob(name, address, found.reader.id, found.files, to, kept, own_steps(), class_rules())
 
 
 def current_settings() -> Settings:
-    """Returns the settings of this process."""
+    """Returns the user settings of this process."""
     return RankJob("", "", "", (), steps=own_steps(), classes=class_rules()).settings
 
 
 def memory_estimate(job: RankJob) -> int:
-    """Returns the estimated memory of a job, from the names and sizes of its files."""
+    """Returns the estimated memory of a job in bytes, from file names and sizes."""
     return peak_memory_bytes(
         registry.reader_by_id(job.reader), unseen_sizes({file.path: file.size for file in job.files})
     )
@@ -131,7 +130,7 @@ def memory_estimate(job: RankJob) -> int:
 
 @cache
 def code_digest() -> str:
-    """Returns a digest of all files of the package: equal only for equal code."""
+    """Returns a hash of all source files of the package."""
     package = Path(__file__).parents[2]
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted([*package.rglob("*.py"), *package.rglob("*.txt")]):
@@ -140,12 +139,15 @@ def code_digest() -> str:
 
 
 def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
-    """Computes the summary of a rank unless a current one exists. Raises nothing: failures are outcomes.
+    """Computes the summary of a rank, unless an up-to-date one exists. Never raises: failures are outcomes.
 
-    ``limit_bytes`` is the memory limit of this process, if any.
+    ``limit_bytes`` is the memory limit of this process.
     """
     if job.code and job.code != code_digest():
-        reason = "The worker has another version of torch-trace-tb. Install the same one on all workers and here."
+        reason = (
+            "The worker has another version of torch-trace-tb. Install the same version on all workers and "
+            "on this machine."
+        )
         return Outcome(job.name, "failed", reason=reason)
     try:
         if (current := _current(job)) is not None:
@@ -161,14 +163,14 @@ def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
         return Outcome(job.name, "failed", reason=str(error))
     except TorchTraceError as error:
         return Outcome(job.name, "failed", reason=str(error))
-    except Exception as error:  # the edge of an engine: one rank stops nobody
+    except Exception as error:  # top level of an engine: a failed rank must not stop the others
         log.exception("Summarising %s failed.", job.name)
         return Outcome(
             job.name, "failed", reason=f"An internal error happened: {type(error).__name__}. Please report it."
         )
     finally:
         if sum(file.size for file in job.files) > _LARGE_BYTES:
-            gc.collect()  # the next one may be as large
+            gc.collect()  # frees memory before the next trace
 
 
 def _current(job: RankJob) -> Outcome | None:
@@ -190,7 +192,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
         need, budget = peak_memory_bytes(reader, local_file_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
-            what = f"Reading it needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed there."
+            what = f"Reading it needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
             do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}; a summary needs the whole trace."
             raise UserError(what, folder.locate(job.files[0].path), do)
         options = ReadOptions(class_rules=job.classes, own_steps=job.steps)
@@ -198,7 +200,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         if not isinstance(raw, RawTrace):
             raise UserError("It is not a trace.", folder.locate(job.files[0].path), "Only traces have rank summaries.")
         if ranks := rank_traces(raw):
-            what = f"The file holds traces of {len(ranks)} ranks, but a summary covers one rank."
+            what = f"The file contains traces of {len(ranks)} ranks, but a summary covers one rank."
             raise UserError(what, folder.locate(job.files[0].path), "Summarise the traces that it was merged from.")
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
@@ -220,13 +222,13 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
             return format.dump(part, about), about.read.complete
         except SummaryRefused as error:
             where = folder.locate(job.files[0].path)
-            raise UserError(f"Its summary {error}.", where, "Record fewer steps, or mark fewer.") from error
+            raise UserError(f"Its summary {error}.", where, "Record or annotate fewer steps.") from error
         finally:
             MEMO.forget(made)
 
 
 def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
-    """Returns the part of a view about the whole profile, with parts borrowed from other views. Raises UserError."""
+    """Returns the result of a view for the whole profile, with tables copied from other views. Raises UserError."""
     part = isolated(analysis.title, lambda: analysis.part(made, Params()))
     for view_id, names in analysis.borrows.items():
         other = registry.analysis_by_id(view_id)
