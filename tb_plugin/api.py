@@ -24,7 +24,7 @@ from tb_plugin.analysis.base import FLAGS, Params
 from tb_plugin.analysis.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFoundError
 from tb_plugin.facts import facts_of
-from tb_plugin.findings import Finding, counted, data_notices, findings
+from tb_plugin.findings import Finding, data_notices, findings, with_finding_count
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
 from tb_plugin.registry import analysis_by_id, model_of
 from tb_plugin.service.answers.profile_questions import Numbers
@@ -180,7 +180,7 @@ class OpenProfile:
         >>> p.facts["trace.cpu_ops"] > 0
         True
         """
-        return counted(self._numbers.facts, self._numbers.notices)
+        return with_finding_count(self._numbers.facts, self._numbers.notices)
 
     @property
     def findings(self) -> list[Finding]:

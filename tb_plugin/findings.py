@@ -95,7 +95,9 @@ def findings(payloads: Iterable[object], *, answers: bool = False) -> list[Findi
     return _of(payloads, "training", *(("answer",) if answers else ()))
 
 
-def counted(facts: Mapping[str, int | float | None], payloads: Iterable[object]) -> dict[str, int | float | None]:
+def with_finding_count(
+    facts: Mapping[str, int | float | None], payloads: Iterable[object]
+) -> dict[str, int | float | None]:
     """Returns the facts with the total number of findings, if they contain this number.
 
     The Findings view counts only rules, but other views have findings as well.

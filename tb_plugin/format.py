@@ -123,7 +123,7 @@ def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> st
     return _grouped(scaled, _decimals(abs(scaled)))
 
 
-def signed(value: Scalar, scale: Scale) -> str:
+def format_change(value: Scalar, scale: Scale) -> str:
     """Formats a change like ``format_number``, with a plus sign if it is positive."""
     text = format_number(value, scale)
     grew = isinstance(value, (int, float)) and value > 0 and text[0].isdigit()

@@ -23,7 +23,7 @@ from tb_plugin.formats.format_entry import raw_name
 from tb_plugin.lib.lazy import name_of
 from tb_plugin.model_kinds import MODELS
 from tb_plugin.model_kinds.base import Model
-from tb_plugin.model_kinds.model_entry import made_of, type_of
+from tb_plugin.model_kinds.model_entry import input_class_name, type_of
 from tb_plugin.views import ANALYSES
 
 
@@ -73,14 +73,14 @@ def model_of(reader: Reader[Any]) -> Model[Any, Any]:
     """Returns the model built from the result of a reader. Raises NotFoundError."""
     raw = raw_name(reader)
     for model in models():
-        if made_of(model) == raw:
+        if input_class_name(model) == raw:
             return model
     raise NotFoundError(f"No model is built from {raw.partition(':')[2]}.", reader.id, "Add one to MODELS.")
 
 
 def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
     """Returns the ids of the formats that a view accepts."""
-    made = {made_of(model): type_of(model) for model in reversed(models())}  # the first caller creates it
+    made = {input_class_name(model): type_of(model) for model in reversed(models())}  # the first caller creates it
     about = model_name(analysis)
     return frozenset(reader.id for reader in readers() if made.get(raw_name(reader)) == about)
 

@@ -414,14 +414,14 @@ def _holding(frame: Frame, search: str) -> Bool:
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
     found = np.zeros(frame.data.num_rows, np.bool_)
     if not texts:
-        holding(pa.array([], pa.string()), search)  # an invalid regex fails in every table
+        contains_text(pa.array([], pa.string()), search)  # an invalid regex fails in every table
     for key in texts:
         column = pc.fill_null(frame.data[key].cast(pa.large_string()), "")
-        found |= holding(column, search)
+        found |= contains_text(column, search)
     return found
 
 
-def holding(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
+def contains_text(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
     """Returns which texts contain ``search``, ignoring case. A search in slashes (``/.../``) is a regex.
 
     RE2 runs in time linear in the text. Raises BadRequest for an invalid regex.

@@ -14,7 +14,7 @@ from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
 from tb_plugin.lib.groupby import group, places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -105,7 +105,7 @@ def word_of(kernel_class: int) -> str:
     return KernelClass(kernel_class).name.lower()
 
 
-@remembered
+@cached_by_argument
 def classify_kernels(trace: TraceTable) -> KernelClasses:
     """Returns the class of every kernel name.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from tb_plugin.payloads import Column, Figure, Metric, Scalar, Unit
 
 CHOSEN = "selected steps, else the full trace"
-WHOLE = "the full trace"
+FULL_TRACE = "the full trace"
 CHOSEN_WINDOW = "selected window or steps, else the full trace"
 STEPS = "all recorded steps, first start to last end"
 # Text of STEPS if none are recorded.
@@ -233,7 +233,7 @@ SHARED = Metrics(
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ns",
         {
             "compute_ns": ("Compute", "Time with at least one non-communication kernel running."),
@@ -259,7 +259,7 @@ SHARED = Metrics(
     ),
     define("", "bytes", {"memory_bytes": ("Memory", "Device memory.")}),
     define(
-        WHOLE,
+        FULL_TRACE,
         "count",
         {
             "affected": ("Affected", "Events behind the notice."),

@@ -162,7 +162,7 @@ class Repeated:
         ]
 
 
-def repeated(by_rank: Sequence[Counts]) -> Repeated | None:
+def replicated_states(by_rank: Sequence[Counts]) -> Repeated | None:
     """Returns the replicated states; None for a single rank, or below ``ALIKE`` of the largest rank's states."""
     if len(by_rank) < 2:
         return None
@@ -179,7 +179,7 @@ def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
     return alike
 
 
-def redundant(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
+def replication_notice(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
     """Returns the finding on replicated states. ``text`` introduces the ranks.
 
     ``at_peak`` is the number of bytes that sharding frees at the ranks' memory peaks, if known.

@@ -18,7 +18,7 @@ from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.lib.groupby import group, places_of, shares
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -66,7 +66,7 @@ _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
 )
 
 
-def reasons(trace: TraceTable, rows: Int64) -> UInt8:
+def unattributed_reasons(trace: TraceTable, rows: Int64) -> UInt8:
     """Returns the ``Reason`` of each device row without a selected operator."""
     launch = trace.launch[rows]
     found = np.where(launch == MISSING, Reason.UNRECORDED, Reason.BARE)
@@ -76,7 +76,7 @@ def reasons(trace: TraceTable, rows: Int64) -> UInt8:
     return found.astype(np.uint8)
 
 
-@remembered
+@cached_by_argument
 def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
     """Mask of the device work launched before the recording; meaningful only for work without a launch."""
     calls = trace.correlation[trace.kind == EventKind.RUNTIME]
@@ -94,7 +94,7 @@ def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
 def reason_times(trace: TraceTable, rows: Int64) -> dict[Reason, int]:
     """Returns the summed durations of these device rows by reason, in nanoseconds."""
     totals = np.zeros(len(Reason), np.int64)
-    np.add.at(totals, reasons(trace, rows), trace.dur_ns[rows])
+    np.add.at(totals, unattributed_reasons(trace, rows), trace.dur_ns[rows])
     return {reason: int(totals[reason]) for reason in Reason}
 
 
@@ -114,7 +114,7 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
     launch, lines = trace.launch[rows], code_lines(trace)
     keys = (
         trace.name[rows],
-        reasons(trace, rows),
+        unattributed_reasons(trace, rows),
         annotation_around(trace, launch),
         lines.of[launch],
         module_around(trace, launch),

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from tb_plugin import __version__
 from tb_plugin.cli.exit_codes import BUG, NOTHING, OK, USAGE
-from tb_plugin.cli.terminal import Parser, complain, complain_of_bug, logged
+from tb_plugin.cli.terminal import Parser, complain_of_bug, print_error, warnings_on_stderr
 from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
 
@@ -38,12 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         leave_out_pandas()
         gc.disable()
     try:
-        with logged():
+        with warnings_on_stderr():
             command = importlib.import_module(f"tb_plugin.cli.{arguments.command}")
             gc.enable()  # imported modules are never garbage
             return int(getattr(command, arguments.command)(arguments))
     except UserError as error:
-        complain(f"torch-trace: {error}")
+        print_error(f"torch-trace: {error}")
         return USAGE if isinstance(error, BadRequest) else NOTHING
     except BrokenPipeError:
         # The reader of the pipe, such as head, has closed it. Python would report this again at exit.

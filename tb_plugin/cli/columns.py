@@ -42,7 +42,9 @@ class Fitted:
     left_out: list[str]
 
 
-def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, keep: Collection[int] = (0,)) -> Fitted:
+def fit_table(
+    headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, keep: Collection[int] = (0,)
+) -> Fitted:
     """Formats a table in at most ``width`` characters.
 
     Columns are dropped from the right, except those whose index is in ``keep``.
@@ -64,7 +66,7 @@ def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, 
     return Fitted([*_lines(titles, sized, kinds), rule], lines, left_out)
 
 
-def elided(texts: Sequence[str], width: int) -> list[str]:
+def elide_texts(texts: Sequence[str], width: int) -> list[str]:
     """Shortens texts to ``width`` characters. Different texts stay different if possible.
 
     A Python frame loses its outer directories first, then its function name.
@@ -177,7 +179,7 @@ def _share_out(natural: Mapping[int, int], least: Mapping[int, int], room: int) 
 def _column(heading: Heading, cells: Sequence[str], width: int) -> list[list[str]]:
     if heading.kind == "prose":
         return [_wrapped(cell, width) for cell in cells]
-    return [[cell] for cell in (elided(cells, width) if heading.kind == "name" else cells)]
+    return [[cell] for cell in (elide_texts(cells, width) if heading.kind == "name" else cells)]
 
 
 def _wrapped(text: str, width: int) -> list[str]:

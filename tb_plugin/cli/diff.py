@@ -16,11 +16,11 @@ from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scanned, workers_for
+from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scan_path, workers_for
 from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFoundError
-from tb_plugin.findings import counted, data_notices, findings
-from tb_plugin.format import column_scale, format_number, format_value, signed
+from tb_plugin.findings import data_notices, findings, with_finding_count
+from tb_plugin.format import column_scale, format_change, format_number, format_value
 from tb_plugin.payloads import Breakdown, CaptureInfo, Notices, Payload, Table, Tree, Unit, View
 from tb_plugin.service.answers.profile_questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
@@ -86,7 +86,7 @@ class _Pair:
         """Returns the numbers of both profiles over their selected steps, as in ``torch-trace report``."""
         sides = zip(self.places, (self.base_steps, self.exp_steps), strict=True)
         found = (self.workspace.numbers(place, None, steps) for place, steps in sides)
-        base, exp = (replace(each, facts=counted(each.facts, each.notices)) for each in found)
+        base, exp = (replace(each, facts=with_finding_count(each.facts, each.notices)) for each in found)
         return base, exp
 
 
@@ -106,7 +106,7 @@ def diff(arguments: argparse.Namespace) -> int:
         view_id = _view(base, exp)
         captures = (arguments.base_capture, arguments.capture)
         for capture in captures:
-            workspace.captures.allow(capture, scanned)
+            workspace.captures.allow(capture, scan_path)
         for entry in (base, exp):
             workspace.profile(place_of(entry))
         for entry in (base, exp):
@@ -205,7 +205,7 @@ def _print_tree(tree: Tree, printer: Printer) -> None:
             "  " * depth + str(row["name"]),
             format_number(row["base_ns"], scale),
             format_number(row["exp_ns"], scale),
-            signed(row["delta_ns"], scale),
+            format_change(row["delta_ns"], scale),
         )
         for row, depth in zip(shown, depths, strict=True)
     ]

@@ -9,18 +9,18 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tb_plugin.cli.columns import Heading, fit
-from tb_plugin.cli.terminal import say, width
+from tb_plugin.cli.columns import Heading, fit_table
+from tb_plugin.cli.terminal import print_line, width
 from tb_plugin.findings import finding
 from tb_plugin.format import (
     Scale,
     column_scale,
     family_scales,
+    format_change,
     format_number,
     format_range,
     format_value,
     printable,
-    signed,
 )
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
@@ -116,7 +116,7 @@ class Printer(ABC):
         end = payload.start + payload.total
         scale = column_scale(payload.unit, [payload.start, end])
         rows = [("baseline", format_number(payload.start, scale))]
-        rows += [(part.metric.title, signed(part.value, scale)) for part in payload.parts]
+        rows += [(part.metric.title, format_change(part.value, scale)) for part in payload.parts]
         rows.append(("experiment", format_number(end, scale)))
         self.rows([Heading("part"), Heading(_titled("value", scale), "number")], rows)
 
@@ -141,12 +141,12 @@ class TextPrinter(Printer):
 
     def heading(self, text: str, level: int) -> None:
         """Prints an empty line and a bold heading."""
-        say("")
-        say(text, bold=True)
+        print_line("")
+        print_line(text, bold=True)
 
     def line(self, text: str) -> None:
         """Prints a line without wrapping it."""
-        say(text)
+        print_line(text)
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
@@ -154,13 +154,13 @@ class TextPrinter(Printer):
         """Prints a table that fits the width. It shortens long names, then drops columns and lists their titles."""
         room = width()
         cells = [[printable(cell) for cell in row] for row in rows]
-        table = fit(headings, cells, room, keep)
+        table = fit_table(headings, cells, room, keep)
         for text in table.heading:
-            say(text)
+            print_line(text)
         for text in table.lines:
-            say(text)
+            print_line(text)
         if table.left_out:
-            say(f"Does not fit in {room} columns: {', '.join(table.left_out)}.{more}")
+            print_line(f"Does not fit in {room} columns: {', '.join(table.left_out)}.{more}")
 
 
 class MarkdownPrinter(Printer):
@@ -168,24 +168,24 @@ class MarkdownPrinter(Printer):
 
     def heading(self, text: str, level: int) -> None:
         """Prints a heading with one ``#`` per level."""
-        say("")
-        say(f"{'#' * level} {_escaped(text)}")
-        say("")
+        print_line("")
+        print_line(f"{'#' * level} {_escaped(text)}")
+        print_line("")
 
     def line(self, text: str) -> None:
         """Prints a separate paragraph."""
-        say(_escaped(text))
-        say("")
+        print_line(_escaped(text))
+        print_line("")
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
         """Prints a table with all columns. Numbers are right-aligned."""
-        say("| " + " | ".join(_escaped(heading.title) for heading in headings) + " |")
-        say("|" + "|".join(" ---: " if heading.kind == "number" else " --- " for heading in headings) + "|")
+        print_line("| " + " | ".join(_escaped(heading.title) for heading in headings) + " |")
+        print_line("|" + "|".join(" ---: " if heading.kind == "number" else " --- " for heading in headings) + "|")
         for row in rows:
-            say("| " + " | ".join(_escaped(cell) for cell in row) + " |")
-        say("")
+            print_line("| " + " | ".join(_escaped(cell) for cell in row) + " |")
+        print_line("")
 
 
 def _escaped(text: str) -> str:

@@ -24,10 +24,10 @@ from tb_plugin.cli.session import (
     open_workspace,
     place_of,
 )
-from tb_plugin.cli.terminal import complain, write_json
+from tb_plugin.cli.terminal import print_error, write_json
 from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError, UserError
 from tb_plugin.facts import facts_of
-from tb_plugin.findings import counted, data_notices, findings
+from tb_plugin.findings import data_notices, findings, with_finding_count
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View, ViewInfo
 from tb_plugin.service.catalog import Place
@@ -85,7 +85,7 @@ def _report_json(
                 "findings": findings(numbers.notices),
                 "data_notices": notices,
                 "dismissed": numbers.dismissed,
-                "facts": counted(numbers.facts, numbers.notices),
+                "facts": with_finding_count(numbers.facts, numbers.notices),
                 "tables": always | numbers.tables,
             }
         )
@@ -187,7 +187,7 @@ def _report_text(
     if not several:
         _print_groups(workspace, entries, failed, errors, arguments, printer)
     for failure in failed:
-        complain(f"{failure['path']}: {failure['reason']}")
+        print_error(f"{failure['path']}: {failure['reason']}")
     return _exit_code(reported, errors)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tb_plugin import registry
 from tb_plugin.analysis.failure_notices import FAILED
-from tb_plugin.cli.terminal import complain
+from tb_plugin.cli.terminal import print_error
 from tb_plugin.errors import NotFoundError, PartFailed, TorchTraceError, UserError
 from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
@@ -69,7 +69,7 @@ class ProgressBar:
     def tell(self, text: str) -> None:
         """Prints one line to stderr, above the bar."""
         if self._progress is None:
-            complain(text)
+            print_error(text)
             return
         from rich.markup import escape
 
@@ -87,7 +87,7 @@ def open_workspace(
     ``window`` selects a window of each profile. Raises UserError.
     """
     parse_window(window)
-    catalog = scanned(arguments.path)
+    catalog = scan_path(arguments.path)
     entries = catalog.entries()
     failed = []
     wanted = Place(arguments.run, arguments.worker, arguments.span)
@@ -103,7 +103,7 @@ def open_workspace(
         failed = [{"path": path, "reason": reason} for path, reason in catalog.skipped()]
     else:
         entries = [entry.at(window) for entry in catalog.matching(wanted)]
-    workspace.captures.allow(arguments.capture, scanned)
+    workspace.captures.allow(arguments.capture, scan_path)
     return workspace, entries, failed
 
 
@@ -113,7 +113,7 @@ def no_profiles_message() -> str:
     return f"No profiler trace was found. Supported names end in {', '.join(most)} or {last}."
 
 
-def scanned(path: str) -> ProfileCatalog:
+def scan_path(path: str) -> ProfileCatalog:
     """Scans a path and returns its profiles. Raises UserError."""
     if (readable := os.fsencode(path).decode("utf-8", "replace")) != path:
         raise NotFoundError("The path is not valid UTF-8.", readable, "Rename the file or folder.")

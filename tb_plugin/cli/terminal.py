@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 120
 
 
-def say(text: str, bold: bool = False) -> None:
+def print_line(text: str, bold: bool = False) -> None:
     """Prints one line of text to stdout."""
     shown = printable(text)
     print(f"\x1b[1m{shown}\x1b[0m" if bold and shown and _styled() else shown)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Prints one line of text to stderr."""
     print(printable(text), file=sys.stderr)
 
@@ -40,7 +40,7 @@ def complain(text: str) -> None:
 def complain_of_bug(error: BaseException) -> None:
     """Prints the traceback of an unexpected error to stderr."""
     for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
-        complain(line)
+        print_error(line)
 
 
 def write_json(document: object) -> None:
@@ -94,7 +94,7 @@ class _Lines(logging.Formatter):
 
 
 @contextmanager
-def logged() -> Iterator[None]:
+def warnings_on_stderr() -> Iterator[None]:
     """Shows warnings of this package on stderr during a ``with`` block."""
     log, handler = logging.getLogger("torch_trace"), logging.StreamHandler()
     handler.setLevel(logging.WARNING)

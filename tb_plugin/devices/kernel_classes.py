@@ -43,7 +43,7 @@ class Rule:
     is_own: bool
 
 
-def ours() -> tuple[Rule, ...]:
+def built_in_rules() -> tuple[Rule, ...]:
     """Returns the built-in rules. Raises ValueError for an invalid line."""
     rules, problems = _ours()
     if problems:

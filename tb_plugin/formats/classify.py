@@ -15,7 +15,7 @@ from tb_plugin.devices import (
     matrix_use,
     role_of_call,
 )
-from tb_plugin.devices.kernel_classes import VARIABLE, Rule, matching_rules, ours, own_rules
+from tb_plugin.devices.kernel_classes import VARIABLE, Rule, built_in_rules, matching_rules, own_rules
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.kernel_rules import ClassNames, RuleFile
@@ -49,14 +49,14 @@ def name_flags(
     """
     work, operators = of_kind(rows.kind, *DEVICE_WORK), of_kind(rows.kind, EventKind.OPERATOR)
     host = of_kind(rows.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    collective = matches(rows.name, work, texts, is_collective_kernel)
-    collective |= matches(rows.name, host, texts, is_collective_operator)
+    collective = rows_matching_name(rows.name, work, texts, is_collective_kernel)
+    collective |= rows_matching_name(rows.name, host, texts, is_collective_operator)
     collective[collective_rows] = True
     collective |= also
     return {
         "is_collective": collective,
         "uses_matrix_unit": _matrix_use(rows, texts, (rows.kind == EventKind.KERNEL) & ~collective),
-        "matrix_eligible": matches(rows.name, operators, texts, is_matrix_eligible),
+        "matrix_eligible": rows_matching_name(rows.name, operators, texts, is_matrix_eligible),
     }
 
 
@@ -75,7 +75,7 @@ def _matrix_use(rows: NameMeanings, texts: Sequence[str], kernels: npt.NDArray[n
     return np.where(kernels, table[rows.name], np.uint8(MatrixUse.NO))
 
 
-def matches(
+def rows_matching_name(
     names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], texts: Sequence[str], predicate: Any
 ) -> npt.NDArray[np.bool_]:
     """Returns a boolean mask of the rows in ``among`` whose name satisfies ``predicate``.
@@ -94,7 +94,7 @@ def class_names(rows: NameMeanings, interner: Interner, file: RuleFile, log: Iss
     own, problems = own_rules(file)
     for problem in problems:
         log.note(CODE, f"{VARIABLE}: {problem}")
-    rules = (*own, *ours())
+    rules = (*own, *built_in_rules())
     kernels = np.unique(rows.name[rows.kind == EventKind.KERNEL])
     if not len(kernels):
         return ClassNames()

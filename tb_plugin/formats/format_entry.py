@@ -18,7 +18,7 @@ from tb_plugin.formats.base import (
     Source,
     Windowed,
 )
-from tb_plugin.lib.lazy import class_named, name_of
+from tb_plugin.lib.lazy import load_class, name_of
 
 TRACE = "tb_plugin.model.trace.table:RawTrace"  # result class of trace readers (``lib/lazy.py``)
 
@@ -59,7 +59,7 @@ class FormatEntry:
     @property
     def raw(self) -> type[Any]:
         """Returns the class of the result of ``read``."""
-        return class_named(self.raw_name)
+        return load_class(self.raw_name)
 
     @cached_property
     def reader(self) -> Reader[Any]:
@@ -113,13 +113,13 @@ def raw_name(reader: Reader[Any]) -> str:
     return reader.raw_name if isinstance(reader, FormatEntry) else name_of(reader.raw)
 
 
-def windowed(reader: Reader[Any]) -> Windowed | None:
+def as_windowed_reader(reader: Reader[Any]) -> Windowed | None:
     """Returns the reader if it can load time windows, otherwise None."""
     able = _loaded(reader)
     return able if isinstance(able, Windowed) else None
 
 
-def identifying(reader: Reader[Any]) -> Identifying | None:
+def as_identifying_reader(reader: Reader[Any]) -> Identifying | None:
     """Returns the reader if it can identify the job of a profile, otherwise None."""
     able = _loaded(reader)
     return able if isinstance(able, Identifying) else None

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tb_plugin.formats._chrome.sniffing import beginning
+from tb_plugin.formats._chrome.sniffing import text_start
 
 # extensions for which the first bytes are read, because the name is ambiguous; not for files that grow during training
 LOOKED_INTO = re.compile(r"(?i)\.(?:prof|bin|db|sqlite3?)\Z")
@@ -227,14 +227,14 @@ _UNCLAIMED_NAMES = (
 )
 
 
-def foreign(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
+def identify_unsupported(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
     """Returns a description of an unsupported file, based on its path and first (uncompressed) bytes; "" if
     unknown.
 
     ``is_refused``: every reader has rejected it. ``is_chosen``: the user chose the file, so its path only counts
     for entries with ``is_part``.
     """
-    text = beginning(head)
+    text = text_start(head)
     for kind in FOREIGN:
         if (kind.is_empty and head) or (kind.is_last and not is_refused):
             continue
@@ -262,7 +262,7 @@ def place_of(path: str) -> tuple[str, str]:
     return ("", "")
 
 
-def unread(path: str) -> str:
+def advice_for_unread(path: str) -> str:
     """Returns what to do about a file that no reader claims; "" if it does not look like a recording."""
     return next((text for name, text in _UNCLAIMED_NAMES if re.search(name, path, re.IGNORECASE)), "")
 

@@ -16,7 +16,7 @@ def valid_unicode(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
-def storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bool = True) -> Any:
+def to_storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bool = True) -> Any:
     """Returns a decoded JSON value without lone surrogates and without integers beyond 64 bits.
 
     Such integers become None, unless ``numbers`` is False. Both are counted in ``log``.

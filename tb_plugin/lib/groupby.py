@@ -89,11 +89,11 @@ class Groups:
 
 def group(*keys: Whole) -> Groups:
     """Groups rows with equal keys. Groups are numbered by first appearance."""
-    of, count = numbered(keys[0])
+    of, count = number_groups(keys[0])
     for key in keys[1:]:
         # Keys are numbered first, so that their product cannot overflow.
-        other, distinct = numbered(key)
-        of, count = numbered(of * distinct + other)
+        other, distinct = number_groups(key)
+        of, count = number_groups(of * distinct + other)
     return Groups(of, _firsts(of, count))
 
 
@@ -103,7 +103,7 @@ def group_sorted(*keys: Int64) -> Groups:
     return Groups(of, _firsts(of, int(of.max(initial=-1)) + 1))
 
 
-def numbered(values: Whole) -> tuple[Int64, int]:
+def number_groups(values: Whole) -> tuple[Int64, int]:
     """Returns the group of each value, numbered by first appearance, and the number of groups."""
     encoded = pa.array(values).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

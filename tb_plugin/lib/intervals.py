@@ -166,7 +166,7 @@ def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
     return total
 
 
-def simultaneous(recordings: Sequence[tuple[int, int]], slack_ns: int = RECORDING_SLACK_NS) -> list[list[int]]:
+def split_by_gaps(recordings: Sequence[tuple[int, int]], slack_ns: int = RECORDING_SLACK_NS) -> list[list[int]]:
     """Groups (start, end) pairs that are separated by gaps longer than the slack.
 
     Returns the indices of each group, sorted by time.

@@ -11,7 +11,7 @@ def name_of(kind: type[Any]) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def class_named(name: str) -> type[Any]:
+def load_class(name: str) -> type[Any]:
     """Imports and returns the class with the name ``module:class``."""
     module, _, attribute = name.partition(":")
     found: type[Any] = getattr(import_module(module), attribute)

@@ -119,7 +119,7 @@ class Memo:
 MEMO = Memo()
 
 
-def remembered(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concatenate[Owner, P], Value]:
+def cached_by_argument(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concatenate[Owner, P], Value]:
     """Decorates a function so that its results are cached by its first argument, the owner.
 
     The other arguments must be hashable.
@@ -133,7 +133,7 @@ def remembered(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concate
     return kept
 
 
-def forget(owner: object, made_by: Callable[..., object]) -> None:
+def drop_cached(owner: object, made_by: Callable[..., object]) -> None:
     """Drops the cached result of a ``remembered`` function without further arguments."""
     MEMO.forget(owner, (getattr(made_by, "__wrapped__", made_by), (), ()))
 

@@ -49,7 +49,7 @@ def edges_of(start_ns: int, end_ns: int, bins: int) -> Int64:
     return edges
 
 
-def binned(curve: Curve, edges_ns: Int64) -> Bins:
+def bin_curve(curve: Curve, edges_ns: Int64) -> Bins:
     """Computes the statistics of a curve in the bins ``[edges_ns[i], edges_ns[i + 1])``, in linear time.
 
     Each mean is summed within its own bin, so short bins of long traces lose no precision.
@@ -91,13 +91,13 @@ def binned(curve: Curve, edges_ns: Int64) -> Bins:
     return Bins(np.clip(mean, low, high), low, high)
 
 
-def presence(ranges: Ranges) -> Curve:
+def indicator(ranges: Ranges) -> Curve:
     """Returns a curve that is 1 inside the intervals and 0 elsewhere."""
     time = np.column_stack((ranges.start, ranges.end)).ravel()
     return Curve(time, np.tile([1.0, 0.0], len(ranges)), 0.0)
 
 
-def stacked(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Curve:
+def sum_of_intervals(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Curve:
     """Returns the sum of the weights of the open intervals ``[start, end)`` over time.
 
     The default weight is 1, which counts the intervals. Empty and inverted intervals are ignored. Without open

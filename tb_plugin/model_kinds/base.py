@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from tb_plugin.model import codec
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.payloads import ClockInfo, StepInfo, WindowInfo
-from tb_plugin.profilers import profiler_named
+from tb_plugin.profilers import profiler_by_id
 
 # Selectable steps; events that can be written as Chrome JSON and opened in Perfetto.
 Feature = Literal["steps", "events"]
@@ -131,11 +131,11 @@ class FileModel(Generic[Raw, Filed]):
 
     def write(self, made: Filed, path: str) -> None:
         """Writes the model to a file. Raises OSError."""
-        codec.write(made, path, self.version, profiler_named)
+        codec.write(made, path, self.version, profiler_by_id)
 
     def read(self, path: str) -> Filed:
         """Returns the model in a file, with memory-mapped columns. Raises CacheFileLost."""
-        return codec.read(self.type, path, self.version, profiler_named)
+        return codec.read(self.type, path, self.version, profiler_by_id)
 
     def outline(self, made: Filed) -> Outline:
         """Returns the reader's report and the clock."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from tb_plugin.lib.lazy import class_named, name_of
+from tb_plugin.lib.lazy import load_class, name_of
 from tb_plugin.model_kinds.base import Feature, Model, Outline
 
 
@@ -37,12 +37,12 @@ class ModelEntry:
     @property
     def raw(self) -> type[Any]:
         """Returns the type that readers return."""
-        return class_named(self.raw_name)
+        return load_class(self.raw_name)
 
     @property
     def type(self) -> type[Any]:
         """Returns the type that views accept."""
-        return class_named(self.type_name)
+        return load_class(self.type_name)
 
     @cached_property
     def model(self) -> Model[Any, Any]:
@@ -77,7 +77,7 @@ class ModelEntry:
         self.model.open_companion(made, path)
 
 
-def made_of(model: Model[Any, Any]) -> str:
+def input_class_name(model: Model[Any, Any]) -> str:
     """Returns the name of the class that readers return, without importing it."""
     return model.raw_name if isinstance(model, ModelEntry) else name_of(model.raw)
 

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from tb_plugin.analysis.timeline.pyramid import Items, Level, Pyramid, pyramid_of
 from tb_plugin.errors import CacheFileLost
-from tb_plugin.lib.model_cache import MEMO, forget
+from tb_plugin.lib.model_cache import MEMO, drop_cached
 from tb_plugin.model.column_file import cache_file_errors, header_of, one_list, with_header
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import TimelineTrack
 from tb_plugin.storage.cache import put_atomically
-from tb_plugin.storage.checksum import is_stamped, stamp
+from tb_plugin.storage.checksum import append_checksum, has_valid_checksum
 
 VERSION = 1
 _ITEMS = [field.name for field in fields(Items)]
@@ -53,7 +53,7 @@ def _opened(trace: TraceTable, target: str) -> Pyramid:
         found = read(trace, target)
     except CacheFileLost:  # another process evicted it
         return made
-    forget(trace, pyramid_of)  # mapped files take no memory of this process
+    drop_cached(trace, pyramid_of)  # mapped files take no memory of this process
     return found
 
 
@@ -83,7 +83,7 @@ def write(pyramid: Pyramid, path: str) -> None:
     table = with_header(columns, header)
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    stamp(path)
+    append_checksum(path)
 
 
 def read(trace: TraceTable, path: str) -> Pyramid:
@@ -92,7 +92,7 @@ def read(trace: TraceTable, path: str) -> Pyramid:
     Raises CacheFileLost if the file is missing, damaged, or of another trace.
     """
     with cache_file_errors("The timeline levels are", path, _AGAIN):
-        if not is_stamped(path):
+        if not has_valid_checksum(path):
             raise CacheFileLost("The timeline levels are damaged.", path, _AGAIN)
         return _read(trace, path)
 

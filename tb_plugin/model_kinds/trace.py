@@ -14,7 +14,7 @@ from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.model_kinds.base import Feature, Outline
 from tb_plugin.model_kinds.timeline_levels import levels_of
 from tb_plugin.payloads import ClockInfo, StepInfo
-from tb_plugin.profilers import profiler_named
+from tb_plugin.profilers import profiler_by_id
 
 
 class TraceModel:
@@ -34,11 +34,11 @@ class TraceModel:
 
     def write(self, made: TraceTable, path: str) -> None:
         """Writes the column file. Raises OSError."""
-        codec.write(made, path, self.version, profiler_named)
+        codec.write(made, path, self.version, profiler_by_id)
 
     def read(self, path: str) -> TraceTable:
         """Returns a trace with memory-mapped columns. Raises CacheFileLost."""
-        return codec.read(TraceTable, path, self.version, profiler_named)
+        return codec.read(TraceTable, path, self.version, profiler_by_id)
 
     def outline(self, made: TraceTable) -> Outline:
         """Returns the reader's report, steps, window and wall-clock time."""

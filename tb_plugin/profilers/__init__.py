@@ -27,6 +27,6 @@ __all__ = [
 ]
 
 
-def profiler_named(profiler_id: str) -> Recorder | None:
+def profiler_by_id(profiler_id: str) -> Recorder | None:
     """Returns a profiler by id, None if unknown."""
     return next((recorder for recorder in RECORDERS if recorder.id == profiler_id), None)

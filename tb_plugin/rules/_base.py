@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from tb_plugin.analysis.advice import read_more, todo_of
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.blocking_calls import handovers, profiler_waits
+from tb_plugin.analysis.blocking_calls import profiler_waits, thread_handovers
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import DeviceRatios, device_ratios, device_time
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.host import launching_threads, occupied
+from tb_plugin.analysis.idle.host import delaying_ranges, launching_threads
 from tb_plugin.analysis.recorded_share import is_sampled
 from tb_plugin.analysis.reported_steps import length_without_kernels, missing_computation
 from tb_plugin.analysis.selection import select_rows, steps_of
@@ -214,7 +214,7 @@ class Scene:
     @cached_property
     def on_threads(self) -> Bool:
         """Returns a row mask for ``threads`` and for threads that hand operators to them."""
-        handing, running = handovers(self.trace)
+        handing, running = thread_handovers(self.trace)
         more = handing if np.isin(running, self.threads).any() else handing[:0]
         return np.isin(self.trace.track, [*self.threads, *more.tolist()])
 
@@ -260,7 +260,7 @@ class Scene:
     @cached_property
     def once(self) -> Ranges:
         """Returns when ``threads`` initialise the driver, load code or capture graphs, without compilation."""
-        doing = [occupied(self.trace, thread) for thread in self.threads]
+        doing = [delaying_ranges(self.trace, thread) for thread in self.threads]
         set_up = join(EMPTY, *(each[cause] for each in doing for cause in (Cause.INITIALISATION, Cause.CAPTURE)))
         return subtract(set_up, join(EMPTY, *(each[Cause.COMPILATION] for each in doing)))
 

@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.collective_names import collective_name
-from tb_plugin.analysis.communication import communicates, communicating, computing, exposed
+from tb_plugin.analysis.communication import communication_ranges, computation_ranges, exposed_ranges, is_communication
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, name_matches
-from tb_plugin.analysis.reported_collectives import around, reported_collectives, that
+from tb_plugin.analysis.reported_collectives import enclosing_operator, matching_names, reported_collectives
 from tb_plugin.analysis.selection import steps_of
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import covered_before, measure, measure_within, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 
@@ -58,7 +58,7 @@ class Collectives:
         return Collectives(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-@remembered
+@cached_by_argument
 def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collectives:
     """Returns the collectives of the steps with these labels, None = all.
 
@@ -67,10 +67,10 @@ def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collective
     steps = steps_of(trace, chosen)
     rows = np.empty(0, np.int64)
     if trace.is_collective.any() and not is_data_parallel(trace):
-        rows = np.flatnonzero(communicates(trace))
+        rows = np.flatnonzero(is_communication(trace))
     step = steps.at(trace.start_ns[rows])
     rows, step = rows[step != MISSING], step[step != MISSING]
-    bare = measure_within(exposed(trace), trace.start_ns[rows], trace.ends(rows)) if len(rows) else rows
+    bare = measure_within(exposed_ranges(trace), trace.start_ns[rows], trace.ends(rows)) if len(rows) else rows
     if bare.sum() <= _LEAST_SHARE * measure(union(steps.start_ns, steps.end_ns)):
         rows, step, bare = rows[:0], step[:0], bare[:0]
     what, moved, name = reported_collectives(trace, rows)
@@ -103,17 +103,17 @@ def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tup
     ``AccumulateGrad`` or a known reducing operator launches them, or they directly follow the backward pass.
     """
     reduces = (trace.kind[rows] == EventKind.KERNEL) & (trace.launch[rows] != MISSING)
-    reduces &= that(trace, what, lambda text: collective_name(text) in _REDUCES)
+    reduces &= matching_names(trace, what, lambda text: collective_name(text) in _REDUCES)
     nothing = np.zeros(len(rows), np.int64)
     if not reduces.any():
         return reduces, nothing, nothing
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective & (trace.launch != MISSING))
     begins, ends = _backward(trace, steps, kernels)
-    step, begin, work = steps.at(trace.start_ns[rows]), trace.start_ns[rows], computing(trace)
+    step, begin, work = steps.at(trace.start_ns[rows]), trace.start_ns[rows], computation_ranges(trace)
     reduces &= (ends != MISSING)[step]
     hooked = reduces & _in_hooks(trace, rows)
-    called = name_matches(trace, trace.recorder.operators.reducing)[around(trace, rows)] & (
-        around(trace, rows) != MISSING
+    called = name_matches(trace, trace.recorder.operators.reducing)[enclosing_operator(trace, rows)] & (
+        enclosing_operator(trace, rows) != MISSING
     )
     hooked |= reduces & called & (begin >= begins[step]) & (begin < ends[step])
     until = covered_before(work, ends[step])
@@ -144,10 +144,10 @@ def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, I
 def _in_hooks(trace: TraceTable, rows: Int64) -> Bool:
     """Whether each row was launched while the autograd engine accumulates a gradient."""
     adds = np.append(trace.strings.where(lambda text: backward_label(text) == ADDS_GRADIENT), False)
-    found, at = np.zeros(len(rows), np.bool_), around(trace, rows)
+    found, at = np.zeros(len(rows), np.bool_), enclosing_operator(trace, rows)
     while (at != MISSING).any():
         found |= adds[np.append(trace.name, MISSING)[at]]
-        at = around(trace, at)
+        at = enclosing_operator(trace, at)
     return found
 
 
@@ -199,4 +199,4 @@ def first_of(found: Collectives, most_ns: Int64) -> Int64:
 
 def could_hide(trace: TraceTable, steps: Steps) -> Int64:
     """Returns the time per step without any communication, in nanoseconds."""
-    return steps.end_ns - steps.start_ns - measure_within(communicating(trace), steps.start_ns, steps.end_ns)
+    return steps.end_ns - steps.start_ns - measure_within(communication_ranges(trace), steps.start_ns, steps.end_ns)

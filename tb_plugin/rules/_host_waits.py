@@ -11,15 +11,15 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_operators
-from tb_plugin.analysis.blocking_calls import handovers, profiler_waits, waits_for_device
+from tb_plugin.analysis.blocking_calls import profiler_waits, thread_handovers, waits_for_device
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.copy_directions import copy_texts, directions_of
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, roles_of
-from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
+from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, contains, intersect, join, measure, measure_within, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
@@ -68,7 +68,7 @@ class HostWaits:
         return np.flatnonzero(self.why == why)
 
 
-@remembered
+@cached_by_argument
 def copies_to_device(trace: TraceTable) -> Int64:
     """Returns the rows of copies from host to device with a recorded launch.
 
@@ -87,7 +87,7 @@ def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
     return found
 
 
-@remembered
+@cached_by_argument
 def host_waits(trace: TraceTable) -> HostWaits:
     """Returns the calls in which the host waits for a device.
 
@@ -118,10 +118,10 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
     theirs = np.flatnonzero(
-        name_matches(trace, matched(DATALOADER)) | name_matches(trace, trace.recorder.host.profiling)
+        name_matches(trace, search_pattern(DATALOADER)) | name_matches(trace, trace.recorder.host.profiling)
     )
     hosts = theirs[of_kind(trace.kind[theirs], EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)]
-    found: Bool = nested | np.isin(trace.track[row], handovers(trace)[1])
+    found: Bool = nested | np.isin(trace.track[row], thread_handovers(trace)[1])
     for track in np.unique(trace.track[hosts]).tolist():
         mine = hosts[trace.track[hosts] == track]
         at = trace.track[row] == track
@@ -132,7 +132,7 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
 def _in_backward(trace: TraceTable, row: Int64) -> Bool:
     """Whether each call is made by a backward operator that waits only in deterministic mode."""
     found = np.zeros(len(row), np.bool_)
-    node = _around(trace, row, name_matches(trace, matched(BACKWARD)))
+    node = _around(trace, row, name_matches(trace, search_pattern(BACKWARD)))
     inside = np.flatnonzero(node != MISSING)
     if not len(inside) or not trace.recorder.host.deterministic:
         return found
@@ -172,7 +172,7 @@ def _with_around(trace: TraceTable, row: Int64) -> Bool:
     return flags
 
 
-def outermost(trace: TraceTable, place: Int64) -> Int64:
+def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
     """Returns, for each place, the outermost enclosing operator that does hardly anything else."""
     for _ in range(_DEEP):
         outer = trace.operator[place]
@@ -183,7 +183,7 @@ def outermost(trace: TraceTable, place: Int64) -> Int64:
     return place
 
 
-def around(s: Scene, row: Int64, place: Int64) -> Ranges:
+def wait_ranges(s: Scene, row: Int64, place: Int64) -> Ranges:
     """Returns host time in these calls.
 
     Operators that exist only to wait are included while a device is idle afterwards.
@@ -191,7 +191,7 @@ def around(s: Scene, row: Int64, place: Int64) -> Ranges:
     trace, waits = s.trace, s.covered(row)
     of = group(place)
     mostly = of.sum(trace.dur_ns[row])[of.of] >= _PARTLY * trace.dur_ns[place]
-    return join(waits, intersect(s.covered(outermost(trace, place[mostly])), s.with_idle(waits)))
+    return join(waits, intersect(s.covered(top_level_waiter(trace, place[mostly])), s.with_idle(waits)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,14 +209,14 @@ class Waiting:
     """Change without the waits, their copies, and enclosing operators that do hardly anything else."""
 
 
-def waiting(s: Scene, why: For) -> Waiting | None:
+def waiting_calls(s: Scene, why: For) -> Waiting | None:
     """Returns the calls that wait for this reason, None if fixing them saves nothing significant."""
     trace, waits = s.trace, host_waits(s.trace)
     at = waits.of(why)
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
     at = at[_regular(s, waits.row[at], waits.place[at])]
     row, place = waits.row[at], waits.place[at]
-    whole, copies = around(s, row, place), _copies_of(trace, row)
+    whole, copies = wait_ranges(s, row, place), _copies_of(trace, row)
     if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
         return None
     time = int(
@@ -235,7 +235,7 @@ def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
     return found
 
 
-def times(place: Int64) -> int:
+def count_text(place: Int64) -> int:
     """Returns the number of distinct waits."""
     return len(np.unique(place))
 

@@ -45,7 +45,7 @@ class LargestCause:
     time_ns: int = 0
 
 
-def window(s: Scene) -> str:
+def window_words(s: Scene) -> str:
     """Returns the name of the time range that utilization refers to."""
     words = "the steps" if s.trace.steps.recorded else "the recording"
     return f"{words} without unrecorded work" if s.breakdown.parts[UNRECORDED].any() else words

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import HOST, Cause
-from tb_plugin.analysis.idle.host import occupied
+from tb_plugin.analysis.idle.host import delaying_ranges
 from tb_plugin.analysis.launch_phases import launch_phases
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.lib.groupby import sum_by
@@ -78,7 +78,7 @@ def launches_of(s: Scene) -> Int64:
     return np.unique(launches.call[s.rows[launches.row] & (launches.call != MISSING)])
 
 
-def waiting(s: Scene) -> Float64:
+def launch_wait_ns(s: Scene) -> Float64:
     """Returns device idle time per step caused by launches, averaged over devices; 0 without devices."""
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
@@ -94,9 +94,9 @@ def waiting(s: Scene) -> Float64:
     return mean
 
 
-def starving(s: Scene) -> Starving | None:
+def starvation_finding(s: Scene) -> Starving | None:
     """Returns the launches if devices wait for them and the median kernel is shorter than a launch, else None."""
-    by_step = waiting(s)
+    by_step = launch_wait_ns(s)
     launching = float(by_step.mean()) if len(by_step) else 0.0
     # Idle time in a step or two is not caused by launches in general.
     if not s.step_ns or min(launching, float(np.median(by_step))) < STARVED * s.step_ns:
@@ -109,7 +109,7 @@ def starving(s: Scene) -> Starving | None:
     kernels = np.sort(trace.dur_ns[s.kernels])
     if len(call) < FEW * len(s.steps.label) or not len(kernels):
         return None
-    doing = {thread: occupied(trace, thread) for thread in s.threads}
+    doing = {thread: delaying_ranges(trace, thread) for thread in s.threads}
     operators = {thread: intersect(causes[Cause.DISPATCH], s.host) for thread, causes in doing.items()}
     others = join(*(causes[cause] for causes in doing.values() for cause in _OTHERS))
     every = measure(subtract(join(*operators.values()), others)) / len(call)

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import distinct_values, group
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
-from tb_plugin.rules._shapes import Dims, arguments, names_that, sizes, types
+from tb_plugin.rules._shapes import Dims, arguments, input_dims, input_types, names_that
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -49,8 +49,8 @@ class Products:
         return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
 
 
-@remembered
-def products(trace: TraceTable) -> Products:
+@cached_by_argument
+def matrix_kernels(trace: TraceTable) -> Products:
     """Returns the matmul and convolution kernels launched by operators that could use matrix units."""
     row = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.operator != MISSING))
     row = row[trace.matrix_eligible[trace.operator[row]]]
@@ -72,7 +72,7 @@ def _bits(trace: TraceTable, texts: Int64) -> Int64:
         return np.zeros(len(texts), np.int64)
     groups, words = group(texts), trace.recorder.operators
     said = trace.strings.take(texts[groups.first]).to_pylist()
-    return np.array([_width(types(text or "[]"), words.single, words.half) for text in said], np.int64)[groups.of]
+    return np.array([_width(input_types(text or "[]"), words.single, words.half) for text in said], np.int64)[groups.of]
 
 
 def _width(inputs: list[str], single: str, half: str) -> int:
@@ -105,7 +105,7 @@ def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float6
 
 def _product(text: str, first: int) -> tuple[float, float, int]:
     """Operations, elements and an unaligned dimension of a product whose inputs start at index ``first``."""
-    inputs: list[Dims] = sizes(text)[first : first + 2]
+    inputs: list[Dims] = input_dims(text)[first : first + 2]
     if len(inputs) != 2 or min(map(len, inputs)) < 2 or inputs[0][-1] != inputs[1][-2]:
         return 0.0, 0.0, 0
     left, right = inputs
@@ -123,7 +123,7 @@ def on_units(scene: Scene) -> bool:
 
 def plain_products(scene: Scene) -> Products:
     """Returns the products of the steps that do not use matrix units."""
-    trace, every = scene.trace, products(scene.trace)
+    trace, every = scene.trace, matrix_kernels(scene.trace)
     return every.take(scene.rows[every.row] & (trace.uses_matrix_unit[every.row] == MatrixUse.NO))
 
 
@@ -136,7 +136,7 @@ def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]
     return np.array(flops)[trace.device[rows]], np.array(bandwidth)[trace.device[rows]]
 
 
-def faster(trace: TraceTable, some: Products, of: str, size: int) -> tuple[Change, Change] | None:
+def matrix_unit_savings(trace: TraceTable, some: Products, of: str, size: int) -> tuple[Change, Change] | None:
     """Returns the lower and upper bound of the saving if these kernels used matrix units. None if peaks are
     unknown.
 

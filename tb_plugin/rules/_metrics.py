@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, STEP, STEPS, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, FULL_TRACE, SHARED, STEP, STEPS, define
 
 METRICS = SHARED.adding(
     define(
@@ -37,7 +37,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ratio",
         {
             "matrix_unknown_ratio": (

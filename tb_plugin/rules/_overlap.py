@@ -25,7 +25,7 @@ def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
     return found
 
 
-def hidden(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
+def overlapped_ns(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
     """Returns the time saved per copy, in nanoseconds, if it overlaps with other work of its step.
 
     The saving in a step is at most the time of its other device work. ``at_least`` selects the lower bound.
@@ -36,7 +36,7 @@ def hidden(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
         mine = trace.device[copies] == device
         rows = copies[mine]
         step = np.maximum(np.searchsorted(begin, trace.start_ns[rows], side="right") - 1, 0)
-        work = others(trace, device, copies)
+        work = other_work(trace, device, copies)
         room = measure_within(work, begin, np.append(begin[1:], s.steps.end_ns[-1:]))
         wanted = sum_by(step, trace.dur_ns[rows], len(begin))
         part = np.minimum(room / np.maximum(wanted, 1), 1) * (HIDDEN if at_least else 1)
@@ -44,7 +44,7 @@ def hidden(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
     return less
 
 
-def others(trace: TraceTable, device: int, rows: Int64) -> Ranges:
+def other_work(trace: TraceTable, device: int, rows: Int64) -> Ranges:
     """Returns when a device runs work other than these rows."""
     work = covered_work(trace)
     left = np.ones(len(trace), np.bool_)
@@ -59,5 +59,5 @@ def exposed_copy_time(trace: TraceTable, copies: Int64) -> Int64:
     for device in np.unique(trace.device[copies]).tolist():
         mine = trace.device[copies] == device
         start, end = trace.start_ns[copies[mine]], trace.ends(copies[mine])
-        found[mine] = measure_within(subtract(union(start, end), others(trace, device, copies)), start, end)
+        found[mine] = measure_within(subtract(union(start, end), other_work(trace, device, copies)), start, end)
     return found

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.severity import severity_of
-from tb_plugin.analysis.simulate import Change, merge_changes, saved
+from tb_plugin.analysis.simulate import Change, merge_changes, time_saved
 from tb_plugin.analysis.timeline_links import at_event
 from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.errors import PartFailed
 from tb_plugin.lib.intervals import measure, measure_within, subtract, union
 from tb_plugin.lib.isolation import Isolation
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link, Notice, Saving, Severity
 from tb_plugin.rules import regular_rules
@@ -90,7 +90,7 @@ class Findings:
         return [replace(each.notice, events=each.events.tolist(), event_count=each.event_count) for each in self.all]
 
 
-@remembered
+@cached_by_argument
 def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
     """Returns the findings of the steps with these labels (None: all); none for a truncated file.
 
@@ -178,8 +178,8 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
     """Bounds per step of each finding (None if not significant), and of all significant ones combined."""
     trace, steps = scene.trace, scene.steps
     changes = [(_repeated(scene, saving.least), _repeated(scene, saving.most)) for saving, _ in seen]
-    low = saved(trace, steps, [least for least, _ in changes], careful=True)
-    high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
+    low = time_saved(trace, steps, [least for least, _ in changes], careful=True)
+    high = np.maximum(time_saved(trace, steps, [most for _, most in changes], careful=False), low)
     enough = max(WORTH * scene.step_ns, 1)
     limits = [_limit(scene, most, takes_ns) for (_, most), (_, takes_ns) in zip(changes, seen, strict=True)]
     bounds = [_bounds(scene, int(low[i]), int(high[i]), 0, limits[i]) for i in range(len(seen))]
@@ -189,8 +189,8 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
         return savings, Saving(0.0, 0.0, 0.0, scene.step_ns)
     least, most = [changes[i][0] for i in worth], [changes[i][1] for i in worth]
     others = [merge_changes(most[:i] + most[i + 1 :]) for i in range(len(most))]
-    low_all = int(saved(trace, steps, [merge_changes(least)], careful=True)[0])
-    high_all, *without = saved(trace, steps, [merge_changes(most), *others], careful=False).tolist()
+    low_all = int(time_saved(trace, steps, [merge_changes(least)], careful=True)[0])
+    high_all, *without = time_saved(trace, steps, [merge_changes(most), *others], careful=False).tolist()
     # With a larger batch (``worth`` above 1), the combination may save less than single changes.
     low_all = max(low_all, *(int(low[i]) for i in worth))
     high_all = max(high_all, low_all, *(int(high[i]) for i in worth))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.groupby import group, places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 
@@ -43,7 +43,7 @@ def rows_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) ->
     return found
 
 
-def sizes(text: str) -> list[Dims]:
+def input_dims(text: str) -> list[Dims]:
     """Returns the dimensions of each input in a recorded text, () for inputs that are not tensors."""
     try:
         inputs = json.loads(text) if len(text) <= _LONGEST else []
@@ -54,7 +54,7 @@ def sizes(text: str) -> list[Dims]:
     return [tuple(each) if isinstance(each, list) and all(type(n) is int for n in each) else () for each in inputs]
 
 
-def types(text: str) -> list[str]:
+def input_types(text: str) -> list[str]:
     """Returns the type of each input in a recorded text."""
     try:
         inputs = json.loads(text) if len(text) <= _LONGEST else []
@@ -63,7 +63,7 @@ def types(text: str) -> list[str]:
     return [each if isinstance(each, str) else "" for each in inputs] if isinstance(inputs, list) else []
 
 
-@remembered
+@cached_by_argument
 def arguments(trace: TraceTable) -> Arguments:
     """Returns the recorded arguments of operators."""
     place = places_of(trace.operators.row, len(trace))
@@ -104,13 +104,13 @@ class Extents:
         return Extents(self.numbers[of], self.inputs[of])
 
 
-def extents(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Extents:
+def largest_inputs(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Extents:
     """Returns the largest input of each operator (rows, -1 = none)."""
     texts = arguments(trace).shape_of(operators)
     groups = group(texts)
     found = np.zeros((2, len(groups)), np.int64)
     for i, text in enumerate(trace.strings.take(texts[groups.first]).to_pylist()):
-        counts = [math.prod(dims) for dims in sizes(text or "[]") if dims]
+        counts = [math.prod(dims) for dims in input_dims(text or "[]") if dims]
         most = max(counts, default=0)
         found[:, i] = min(most, 1 << 60), counts.count(most)
     numbers, inputs = found[:, groups.of]

@@ -66,7 +66,7 @@ OTHERS = 3
 """Minimum number of other steps for a meaningful median."""
 FAR = 8
 """Minimum excess of a slow step over the median, in median absolute deviations."""
-TOLD = 0.1
+MIN_EXPLAINED_SHARE = 0.1
 """Minimum share of the largest difference for a line, call or kernel to be reported."""
 HOST_BOUND = 0.9
 """Minimum busy share of the step for a host or device to be the bottleneck."""
@@ -89,7 +89,7 @@ def is_multi_modal(steps: Steps) -> bool:
     return len(np.unique(steps.served.mode)) > 1
 
 
-def lengths(s: Scene) -> Int64:
+def step_lengths(s: Scene) -> Int64:
     """Returns the duration of each step, without unrecorded work and waits for the profiler.
 
     If the host is busy throughout and no device is, durations are host time. Otherwise the first step would include
@@ -126,7 +126,7 @@ def usual_of(dur: Int64) -> Usual:
     return Usual(median, deviation, max(3 * least - 2 * most, 0), 3 * most - 2 * least)
 
 
-def changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
+def slow_step_changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
     """Returns the lower and upper bound of the saving if slow steps were as short as the others.
 
     The upper bound also shortens the step after a slow one, which starts without queued launches.
@@ -158,7 +158,7 @@ class Words:
     """Rules whose advice applies if the largest difference is this idle cause."""
 
 
-def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
+def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
     """Returns the finding about slow steps: excess, largest difference and saving."""
     usual = usual_of(dur[others])
     worst = int(slow[np.argmax(dur[slow])])
@@ -175,7 +175,7 @@ def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, other
     part = min(more, key=lambda each: (-more[each], each.title))
     values |= {"differs": part.title, "differs_ns": more[part]}
     text = f"{words.text} Largest difference: {{differs}} (+{{differs_ns}})"
-    if (row := _largest_row(s, part.category, worst, others)) and row[1] >= TOLD * more[part]:
+    if (row := _largest_row(s, part.category, worst, others)) and row[1] >= MIN_EXPLAINED_SHARE * more[part]:
         values |= {"differs_row": row[0], "differs_row_ns": row[1]}
         text += (
             ", mostly {differs_row} (+{differs_row_ns})"
@@ -201,7 +201,7 @@ def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, other
         why=words.why,
         confidence="high",
     )
-    return Detection(notice, Bounds(*changes(dur, slow, usual)), step_rows(s, slow))
+    return Detection(notice, Bounds(*slow_step_changes(dur, slow, usual)), step_rows(s, slow))
 
 
 def _compiling(s: Scene, step: int) -> int:

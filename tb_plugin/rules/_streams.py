@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.lib.groupby import stable_order
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._shapes import rows_that
@@ -34,7 +34,7 @@ class Streams:
     """Whether it is the first work on its stream."""
 
 
-@remembered
+@cached_by_argument
 def streams(trace: TraceTable) -> Streams:
     """Returns the work of all streams."""
     row = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
@@ -56,15 +56,15 @@ class Updates:
     work: Int64
 
 
-def runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
+def member_runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
     """Returns start and end indices (exclusive) of each run of members. ``breaks`` marks where a new run starts."""
     begins = member & (breaks | ~np.append(False, member[:-1])[: len(member)])
     ends = member & np.append((breaks | ~member)[1:], True)[: len(member)]
     return np.flatnonzero(begins), np.flatnonzero(ends) + 1
 
 
-@remembered
-def updates(trace: TraceTable) -> Updates:
+@cached_by_argument
+def optimizer_steps(trace: TraceTable) -> Updates:
     """Returns the optimizer steps and the work they launch."""
     row = np.flatnonzero(of_kind(trace.kind, EventKind.ANNOTATION, EventKind.OPERATOR))
     row = row[rows_that(trace, row, trace.recorder.operators.updating)]
@@ -77,7 +77,7 @@ def updates(trace: TraceTable) -> Updates:
     return Updates(row, work[within & (trace.track[call] == trace.track[row[place]])])
 
 
-def around(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
+def enclosing_match(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
     """Returns the nearest enclosing operator whose name matches a regex, which may be the operator itself; -1 =
     none.
     """

@@ -12,7 +12,7 @@ from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.host import is_host_recorded, occupied
+from tb_plugin.analysis.idle.host import delaying_ranges, is_host_recorded
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.out_of_memory import chosen_failures
 from tb_plugin.analysis.recorded_share import is_sampled, operators_recorded
@@ -20,7 +20,7 @@ from tb_plugin.analysis.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.rules._base import Scene
@@ -68,7 +68,7 @@ class Verdict:
     """Recorded share of operators or of launched kernels; 1 for other limits."""
 
 
-@remembered
+@cached_by_argument
 def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | None:
     """Returns the limit of the program in steps with these labels (None: all), None if they have no duration."""
     s = Scene(trace, chosen)
@@ -132,7 +132,7 @@ def _done_once(s: Scene) -> dict[Limit, int]:
     left = subtract(union(s.steps.start_ns, s.steps.end_ns), join(profiler_waits(s.trace), *others))
     found = {}
     for limit, cause in _ONCE.items():
-        doing = join(EMPTY, *(occupied(s.trace, thread)[cause] for thread in s.threads))
+        doing = join(EMPTY, *(delaying_ranges(s.trace, thread)[cause] for thread in s.threads))
         found[limit] = measure(intersect(doing, left))
         left = subtract(left, doing)
     return found

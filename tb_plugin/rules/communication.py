@@ -9,7 +9,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.advice import is_inference
-from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computing, exposed
+from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computation_ranges, exposed_ranges
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analysis.severity import severity_of
@@ -23,8 +23,8 @@ from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, per
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules.serial_collectives import serial
-from tb_plugin.rules.small_collectives import small
+from tb_plugin.rules.serial_collectives import serial_calls
+from tb_plugin.rules.small_collectives import small_calls
 
 Int64 = npt.NDArray[np.int64]
 
@@ -56,7 +56,7 @@ def _look(s: Scene) -> Detection | None:
     # The rule pipeline_bubble covers waits for other pipeline stages.
     handed = np.isin(found.row, roles.row[roles.among(*PIPELINE)])
     apart = bool(handed.any())
-    found = found.of(~(serial(found) | small(s, found) | handed))
+    found = found.of(~(serial_calls(found) | small_calls(s, found) | handed))
     if not len(found.row):
         return None
     total = _exposed_in_steps(s, found.row)
@@ -137,7 +137,7 @@ def _look(s: Scene) -> Detection | None:
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
     """For collectives with a role, copies do not count as overlap: dependent work waits during copies too."""
     kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
-    computed = measure_within(computing(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
+    computed = measure_within(computation_ranges(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
     return changed(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
 
 
@@ -149,7 +149,7 @@ def _launches_known(trace: TraceTable) -> bool:
 
 def _exposed_in_steps(s: Scene, rows: Int64) -> int:
     steps = s.steps
-    alone = intersect(exposed(s.trace), union(s.trace.start_ns[rows], s.trace.ends(rows)))
+    alone = intersect(exposed_ranges(s.trace), union(s.trace.start_ns[rows], s.trace.ends(rows)))
     return int(measure_within(alone, steps.start_ns, steps.end_ns).sum())
 
 
@@ -167,7 +167,7 @@ def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
 
 def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
     """Host intervals that disappear if ``less_ns`` is cut from the start of each collective."""
-    bare = intersect(exposed(s.trace), s.host)
+    bare = intersect(exposed_ranges(s.trace), s.host)
     return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
 
 

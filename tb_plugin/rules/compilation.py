@@ -8,7 +8,7 @@ from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.metrics import LINE, STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, join, measure, measure_within, subtract
 from tb_plugin.payloads import Link
@@ -40,7 +40,7 @@ def _look(s: Scene) -> Detection | None:
     within = np.flatnonzero(measure_within(compiling, steps.host_start_ns, steps.host_end_ns))
     line = s.line(rows)
     recorded = s.trace.steps.recorded
-    at = f"in {{compiling_steps}} {noun(len(within), 'step')}" if recorded else "while recording"
+    at = f"in {{compiling_steps}} {plural(len(within), 'step')}" if recorded else "while recording"
     if recorded and within.tolist() == [0] and len(steps.label) > 1:
         at += ", the first one"
     figures = [

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, states
+from tb_plugin.analysis.device_facts import facts_of, has_device_facts, has_fact_in, most_of
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -52,7 +52,7 @@ def _look(s: Scene) -> Detection | None:
     if facts is None or not states_operations(trace):
         return None
     kernels = s.kernels[~trace.is_collective[s.kernels]]
-    row = kernels[states(trace, trace.recorder.kernels.type, facts.conversions, kernels)]
+    row = kernels[has_fact_in(trace, trace.recorder.kernels.type, facts.conversions, kernels)]
     time, total = trace.dur_ns[row], int(trace.dur_ns[kernels].sum())
     if not total or time.sum() < CONVERSION_SHARE * total:
         return None
@@ -68,7 +68,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium" if share >= MEDIUM_SHARE else "low",
-        text=f"{s.each} {{conversions}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to convert the "
+        text=f"{s.each} {{conversions}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to convert the "
         "layout or type of tensors: {conversion_ratio} of the kernel time ({conversions_ns}), mostly "
         "{conversion_operation}" + (", launched by {conversion_operator}." if operator else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.communication import computing
+from tb_plugin.analysis.communication import computation_ranges
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.lib.intervals import measure_within, subtract, union
@@ -39,7 +39,7 @@ def _look(s: Scene) -> Detection | None:
     if not is_data_parallel(trace):
         return None
     rows = _exchanges(s)
-    alone = subtract(union(trace.start_ns[rows], trace.ends(rows)), computing(trace))
+    alone = subtract(union(trace.start_ns[rows], trace.ends(rows)), computation_ranges(trace))
     exchange = s.per_step(int(measure_within(alone, s.steps.start_ns, s.steps.end_ns).sum()))
     notice = s.notice(
         RULE,

@@ -15,7 +15,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import OFTEN, For, times, waiting
+from tb_plugin.rules._host_waits import OFTEN, For, count_text, waiting_calls
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -52,7 +52,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, found = s.trace, waiting(s, For.BACKWARD)
+    trace, found = s.trace, waiting_calls(s, For.BACKWARD)
     if found is None:
         return None
     calls, place = found.row, found.place
@@ -60,11 +60,11 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} {_told(s, said, kinds, times(place))}. Likely cause: deterministic algorithms, because the "
+        text=f"{s.each} {_told(s, said, kinds, count_text(place))}. Likely cause: deterministic algorithms, because the "
         "forward operators do not wait.",
         figures=[
             *said,
-            METRICS.figure("backward_sync_calls", s.per_step(times(place))),
+            METRICS.figure("backward_sync_calls", s.per_step(count_text(place))),
             METRICS.figure("backward_sync_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
             *([METRICS.figure("backward_sync_kinds", kinds)] if kinds > 1 else []),
         ],

@@ -25,7 +25,7 @@ Bool = npt.NDArray[np.bool_]
 
 MIN_SHARE = 0.02
 """Minimum share of the steps; most programs copy a little within the device."""
-NAMED = 3
+MAX_LISTED_OPERATORS = 3
 METRICS = OF_RULES.adding(
     define(
         STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, mean over devices.")}
@@ -106,7 +106,7 @@ def _operators(trace: TraceTable, copies: Int64) -> str:
     total = groups.sum(time)
     name = names[groups.first]
     order = np.lexsort((name, -total))
-    order = order[name[order] != MISSING][:NAMED]
+    order = order[name[order] != MISSING][:MAX_LISTED_OPERATORS]
     *others, last = [f"{trace.strings[int(name[i])]} ({100 * total[i] / time.sum():.0f} %)" for i in order] or [""]
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.parallelism.experts import Dispatched, dispatched
+from tb_plugin.analysis.parallelism.experts import Dispatched, token_dispatches
 from tb_plugin.analysis.parallelism.roles import Role, roles_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
@@ -41,7 +41,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, sent = s.trace, dispatched(s.trace)
+    trace, sent = s.trace, token_dispatches(s.trace)
     mine = s.rows[sent.row]
     experts = sent.experts_ns[mine]
     if not experts.sum():
@@ -98,7 +98,7 @@ def _shorter(trace: TraceTable, sent: Dispatched, waits: np.ndarray, mine: np.nd
 
 
 def _is_told(trace: TraceTable) -> bool:
-    return len(dispatched(trace)) > 0
+    return len(token_dispatches(trace)) > 0
 
 
 RULE = Rule(

@@ -13,7 +13,7 @@ from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._overlap import HIDDEN, bytes_of, exposed_copy_time, hidden
+from tb_plugin.rules._overlap import HIDDEN, bytes_of, exposed_copy_time, overlapped_ns
 from tb_plugin.rules.repeated_copies import repeated_copies
 
 Int64 = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ def _look(s: Scene) -> Detection | None:
         ),
         confidence="medium",
     )
-    least, most = (Change(row=copies, less_ns=np.minimum(hidden(s, copies, low), bare)) for low in (True, False))
+    least, most = (Change(row=copies, less_ns=np.minimum(overlapped_ns(s, copies, low), bare)) for low in (True, False))
     return Detection(notice, Bounds(least, most), s.by_length(copies))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, states
+from tb_plugin.analysis.device_facts import facts_of, has_device_facts, has_fact_in, most_of
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -43,7 +43,7 @@ def _look(s: Scene) -> Detection | None:
     trace, facts = s.trace, facts_of(s.trace)
     if facts is None or not states_cores(trace):
         return None
-    row = s.kernels[states(trace, trace.recorder.kernels.core, facts.fallback_cores, s.kernels)]
+    row = s.kernels[has_fact_in(trace, trace.recorder.kernels.core, facts.fallback_cores, s.kernels)]
     if not len(row):
         return None
     time = trace.dur_ns[row]
@@ -62,7 +62,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{fallback_kernels}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
+        text=f"{s.each} {{fallback_kernels}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
         "{fallback_core} for {fallback_ns}"
         + (", mostly {fallback_operation}" if named["fallback_operation"] else "")
         + (", launched by {fallback_operator}." if named["fallback_operator"] else "."),

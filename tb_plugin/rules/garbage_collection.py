@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
@@ -41,7 +41,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"Python garbage collection ran {{collections}} {noun(len(pauses), 'time', 'times')} for {{collecting_ns}} "
+        text=f"Python garbage collection ran {{collections}} {plural(len(pauses), 'time', 'times')} for {{collecting_ns}} "
         "in total. The longest pause took {collecting_longest_ns}.",
         figures=figures,
         evidence=Link("idle", {"where": "cause:Garbage collection"}, "Show the wait"),

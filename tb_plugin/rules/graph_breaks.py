@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analysis.compiled.graph_breaks import breaks_of, cost_ranges, place_of
 from tb_plugin.analysis.compiled.regions import has_regions, regions_of
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, measure, subtract
 from tb_plugin.payloads import Link
@@ -54,8 +54,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"Compiled code has {{breaks}} {noun(len(breaks), 'graph break')}, reached {{breaking_calls}} "
-        f"{noun(len(mine), 'time')} in total"
+        text=f"Compiled code has {{breaks}} {plural(len(breaks), 'graph break')}, reached {{breaking_calls}} "
+        f"{plural(len(mine), 'time')} in total"
         + (", most often at {break_line}" if line else "")
         + ". Guards and wrappers after the breaks take {breaking_ns}.",
         figures=figures,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._idle_cause import METRICS, largest_cause, window
+from tb_plugin.rules._idle_cause import METRICS, largest_cause, window_words
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules.low_utilization import unlaunched
+from tb_plugin.rules.low_utilization import missing_launch_advice
 
 BUSY = 0.9
 """Utilization above which a device without findings is well used."""
@@ -23,9 +23,9 @@ def _look(s: Scene) -> Detection | None:
         s.notice(
             RULE,
             severity="low",
-            text=f"Device {{device}} runs kernels for only {{utilization}} of {window(s)}, and no finding explains most "
-            f"of its idle time.{largest.text}",
-            todo=unlaunched(s, largest) or "Open the longest idle periods to see what the host was doing.",
+            text=f"Device {{device}} runs kernels for only {{utilization}} of {window_words(s)}, and no finding explains "
+            f"most of its idle time.{largest.text}",
+            todo=missing_launch_advice(s, largest) or "Open the longest idle periods to see what the host was doing.",
             figures=[
                 METRICS.figure("utilization", known[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),

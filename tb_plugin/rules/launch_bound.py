@@ -10,7 +10,7 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._launch_starvation import LAUNCHING, STARVED, Starving, starving
+from tb_plugin.rules._launch_starvation import LAUNCHING, STARVED, Starving, starvation_finding
 from tb_plugin.rules._limits import Limit
 
 Int64 = npt.NDArray[np.int64]
@@ -18,7 +18,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 def _look(s: Scene) -> Detection | None:
-    found = starving(s)
+    found = starvation_finding(s)
     if found is None:
         return None
     share = next(figure.value for figure in found.figures if figure.metric.key == "launching_ratio")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._idle_cause import METRICS, LargestCause, largest_cause, window
+from tb_plugin.rules._idle_cause import METRICS, LargestCause, largest_cause, window_words
 from tb_plugin.rules._limits import Limit
 
 LOW_UTILIZATION = 0.5
@@ -25,7 +25,7 @@ def _look(s: Scene) -> Detection | None:
     }
     if not low:
         return None
-    worst, time = min(low, key=lambda device: low[device] or 0.0), window(s)
+    worst, time = min(low, key=lambda device: low[device] or 0.0), window_words(s)
     largest = largest_cause(s, worst)
     case = "" if largest.cause is None else _CASES.get(largest.cause, "")
     return Detection(
@@ -39,7 +39,7 @@ def _look(s: Scene) -> Detection | None:
                 else f"Device {{device}} runs kernels for only {{utilization}} of {time}."
             )
             + largest.text,
-            todo=unlaunched(s, largest) or s.todo(RULE, case) or s.todo(RULE),
+            todo=missing_launch_advice(s, largest) or s.todo(RULE, case) or s.todo(RULE),
             figures=[
                 METRICS.figure("utilization", low[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),
@@ -55,7 +55,7 @@ def _look(s: Scene) -> Detection | None:
     )
 
 
-def unlaunched(s: Scene, largest: LargestCause) -> str:
+def missing_launch_advice(s: Scene, largest: LargestCause) -> str:
     """Returns the advice if most idle time ends with work whose launch is not recorded, else ""."""
     return s.todo(RULE, "unlaunched") if largest.cause == Cause.NOT_RECORDED else ""
 

@@ -13,7 +13,7 @@ from tb_plugin.model.trace.schema import MatrixUse
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._matrix_products import SHORT_NS, STEP, Products, faster, products
+from tb_plugin.rules._matrix_products import SHORT_NS, STEP, Products, matrix_kernels, matrix_unit_savings
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._shapes import arguments
 
@@ -46,7 +46,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, every = s.trace, products(s.trace)
+    trace, every = s.trace, matrix_kernels(s.trace)
     some = every.take((every.bits == 16) & (every.flops > 0) & s.rows[every.row])
     odd = some.take(some.odd > 0)
     if not len(odd.row):
@@ -59,7 +59,7 @@ def _look(s: Scene) -> Detection | None:
     time = int(trace.dur_ns[odd.row].sum())
     if not time or time < ALIGNMENT_SHARE * int(trace.dur_ns[s.kernels].sum()):
         return None
-    changes = _by_rate(trace.dur_ns[odd.row], odd, usual) if usual else faster(trace, odd, "fp16", 2)
+    changes = _by_rate(trace.dur_ns[odd.row], odd, usual) if usual else matrix_unit_savings(trace, odd, "fp16", 2)
     name, shape, size = _most(s, odd)
     notice = s.notice(
         RULE,

@@ -10,21 +10,21 @@ from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import replayed_operators
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
-from tb_plugin.analysis.metrics import WHOLE, define
+from tb_plugin.analysis.metrics import FULL_TRACE, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.lib.groupby import places_of, sum_by
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._matrix_products import faster, on_units, plain_products
+from tb_plugin.rules._matrix_products import matrix_unit_savings, on_units, plain_products
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
     define(
-        WHOLE,
+        FULL_TRACE,
         "ratio",
         {
             "matrix_eligible_ratio": (
@@ -67,7 +67,7 @@ def _look(s: Scene) -> Detection | None:
         confidence="medium",
     )
     plain = plain_products(s)
-    found = faster(s.trace, plain, "fp16", 2)
+    found = matrix_unit_savings(s.trace, plain, "fp16", 2)
     return Detection(notice, Bounds(*found) if found else NO_SAVING, s.by_length(plain.row))
 
 
@@ -89,7 +89,7 @@ class MatrixEligible:
     """Share of their kernels that do not use matrix units."""
 
 
-@remembered
+@cached_by_argument
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
     """Returns the kernel time of eligible innermost operators, divided by that of all operators in the trace."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)

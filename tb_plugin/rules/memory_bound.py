@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, numbers_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -78,7 +78,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{memory_bound_kernels}} {noun(s.per_step(len(row)), 'kernel does', 'kernels do')} little "
+        text=f"{s.each} {{memory_bound_kernels}} {plural(s.per_step(len(row)), 'kernel does', 'kernels do')} little "
         "except read memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
         + (", mostly {memory_bound_operation}." if operation else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.allocator import HOST_TYPE
-from tb_plugin.analysis.metrics import WHOLE, define
+from tb_plugin.analysis.metrics import FULL_TRACE, define
 from tb_plugin.payloads import Figure
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
@@ -11,12 +11,12 @@ from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
     define(
-        WHOLE,
+        FULL_TRACE,
         "ratio",
         {"memory_peak_ratio": ("Peak memory", "Peak allocated divided by device memory.")},
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "bytes",
         {"memory_peak_bytes": ("Peak allocated", "Peak memory allocated by the framework.")},
     ),
@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
 MEMORY_SHARE = 0.9
 
 
-def fullest(s: Scene) -> tuple[float, int, int, str] | None:
+def fullest_device(s: Scene) -> tuple[float, int, int, str] | None:
     """Returns share used, peak bytes, total bytes and id of the fullest device; None if unknown."""
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
@@ -41,7 +41,7 @@ def fullest(s: Scene) -> tuple[float, int, int, str] | None:
 
 
 def _look(s: Scene) -> Detection | None:
-    worst = fullest(s)
+    worst = fullest_device(s)
     if worst is None or worst[0] <= MEMORY_SHARE:
         return None
     figures: list[Figure] = [

@@ -10,10 +10,10 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import For, around, from_pageable, host_waits
+from tb_plugin.rules._host_waits import For, from_pageable, host_waits, wait_ranges
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._overlap import HIDDEN, bytes_of, hidden
+from tb_plugin.rules._overlap import HIDDEN, bytes_of, overlapped_ns
 from tb_plugin.rules.repeated_copies import repeated_copies
 
 Int64 = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ def _look(s: Scene) -> Detection | None:
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
     at = at[~np.isin(waits.copy[at], repeated_copies(trace).row)]
     calls, copies = waits.row[at], np.unique(waits.copy[at])
-    whole, dur = around(s, calls, waits.place[at]), trace.dur_ns[copies]
+    whole, dur = wait_ranges(s, calls, waits.place[at]), trace.dur_ns[copies]
     if not s.is_worth(measure(whole) + int(dur.sum())):
         return None
     size, line = bytes_of(trace, copies), s.line(copies)
@@ -78,7 +78,7 @@ def _look(s: Scene) -> Detection | None:
         ),
         confidence="high" if pageable else "medium",
     )
-    least = Change(s.covered(calls), copies, hidden(s, copies))
+    least = Change(s.covered(calls), copies, overlapped_ns(s, copies))
     return Detection(notice, Bounds(least, Change(whole, copies, dur)), s.by_length(copies))
 
 

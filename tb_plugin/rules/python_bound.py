@@ -10,7 +10,7 @@ from tb_plugin.analysis.advice import todo_of
 from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.host import occupied
+from tb_plugin.analysis.idle.host import delaying_ranges
 from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
@@ -69,7 +69,7 @@ def _look(s: Scene) -> Detection | None:
     idle = float(by_step.mean())
     if s.idle_for(*_UNKNOWN).mean() > DOUBT * idle:
         return None
-    busy = [ranges for thread in s.threads for ranges in occupied(s.trace, thread).values()]
+    busy = [ranges for thread in s.threads for ranges in delaying_ranges(s.trace, thread).values()]
     free = subtract(s.host, join(*busy))
     lines, rows = _lines(s, free)
     told: dict[str, float | str] = {

@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
 from tb_plugin.analysis.compiled.regions import has_regions
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING
@@ -57,9 +57,9 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{{recompiled}} {noun(len(names), 'function was', 'functions were')} recompiled for {{recompiling_ns}} "
+        text=f"{{recompiled}} {plural(len(names), 'function was', 'functions were')} recompiled for {{recompiling_ns}} "
         "(regions {recompiled_regions})"
-        + (f": {{failed_guards}} guard {noun(failed, 'check')} failed." if failed else "."),
+        + (f": {{failed_guards}} guard {plural(failed, 'check')} failed." if failed else "."),
         figures=figures,
         evidence=Link("compiled", {}, "Show the regions"),
         why=(

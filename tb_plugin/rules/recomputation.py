@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.recomputation import Recomputed, called_in, recomputed
+from tb_plugin.analysis.recomputation import Recomputed, called_in, recomputations
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, subtract, union
 from tb_plugin.model.trace.table import TraceTable
@@ -33,7 +33,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, found = s.trace, recomputed(s.trace)
+    trace, found = s.trace, recomputations(s.trace)
     if not len(found):
         return None
     mine = s.rows[found.first]
@@ -86,7 +86,7 @@ def _most(trace: TraceTable, found: Recomputed, mine: np.ndarray) -> tuple[str, 
 
 
 def _is_recomputing(trace: TraceTable) -> bool:
-    return len(recomputed(trace)) > 0
+    return len(recomputations(trace)) > 0
 
 
 RULE = Rule(

@@ -16,8 +16,8 @@ from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._shapes import Dims, arguments, sizes
-from tb_plugin.rules._streams import around, streams
+from tb_plugin.rules._shapes import Dims, arguments, input_dims
+from tb_plugin.rules._streams import enclosing_match, streams
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -40,7 +40,7 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Detection | None:
     trace = s.trace
     kernels = s.kernels[trace.operator[s.kernels] != MISSING]
-    casting = around(trace, trace.operator[kernels], trace.recorder.operators.casting)
+    casting = enclosing_match(trace, trace.operator[kernels], trace.recorder.operators.casting)
     row, cast = kernels[casting != MISSING], casting[casting != MISSING]
     total = int(trace.dur_ns[s.kernels].sum())
     if not len(row) or trace.dur_ns[row].sum() < CAST_SHARE * total:
@@ -112,7 +112,7 @@ def _weights_again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64)
     pairs, of = np.unique(np.stack((np.where(inside, texts, MISSING), shape)), axis=1, return_inverse=True)
     both = (trace.strings.take(each).to_pylist() for each in pairs)
     of_weight = np.array(
-        [_is_weight(sizes(outside or ""), sizes(text or "")) for outside, text in zip(*both, strict=True)]
+        [_is_weight(input_dims(outside or ""), input_dims(text or "")) for outside, text in zip(*both, strict=True)]
     )
     mine = of_weight.astype(np.bool_)[of.ravel()] & inside
     groups = group(np.append(trace.name, MISSING)[module], _step(s, cast), shape, kind, mine)

@@ -14,7 +14,7 @@ from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._streams import around
+from tb_plugin.rules._streams import enclosing_match
 
 Int64 = npt.NDArray[np.int64]
 
@@ -39,7 +39,7 @@ def _look(s: Scene) -> Detection | None:
     operator = trace.operator[copies]
     # Convolutions convert inputs and outputs if the library needs another layout.
     turning = np.isin(operator, trace.operator[kernels[classes == KernelClass.CONVOLUTION]])
-    outer = around(trace, operator, trace.recorder.operators.laying_out)
+    outer = enclosing_match(trace, operator, trace.recorder.operators.laying_out)
     is_one = turning | (outer != MISSING)
     rows = s.by_length(copies[is_one])
     time, total = int(trace.dur_ns[rows].sum()), int(trace.dur_ns[s.kernels].sum())

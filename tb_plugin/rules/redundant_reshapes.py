@@ -14,7 +14,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._shapes import arguments, sizes
+from tb_plugin.rules._shapes import arguments, input_dims
 
 Int64 = npt.NDArray[np.int64]
 
@@ -87,7 +87,7 @@ def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
 
 
 def _first(text: str) -> tuple[int, ...]:
-    return next(iter(sizes(text)), ())
+    return next(iter(input_dims(text)), ())
 
 
 RULE = Rule(

@@ -9,19 +9,19 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
+from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import measure
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import copies_to_device, host_waits, outermost
+from tb_plugin.rules._host_waits import copies_to_device, host_waits, top_level_waiter
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._overlap import bytes_of, hidden
+from tb_plugin.rules._overlap import bytes_of, overlapped_ns
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -55,7 +55,7 @@ class Repeats:
     """Whether it is the first copy of its data in the step."""
 
 
-@remembered
+@cached_by_argument
 def repeated_copies(trace: TraceTable) -> Repeats:
     """Returns the copies to devices that seem to repeat within each step of a training run.
 
@@ -101,10 +101,10 @@ def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
 
 def _turns(trace: TraceTable) -> Int64:
     """Sorted start times of backward operators and of waits for a batch; empty without backward operators."""
-    backward = name_matches(trace, matched(BACKWARD))
+    backward = name_matches(trace, search_pattern(BACKWARD))
     if not backward.any():
         return np.empty(0, np.int64)
-    found: Int64 = np.sort(trace.start_ns[backward | name_matches(trace, matched(DATALOADER))])
+    found: Int64 = np.sort(trace.start_ns[backward | name_matches(trace, search_pattern(DATALOADER))])
     return found
 
 
@@ -119,7 +119,7 @@ def _look(s: Scene) -> Detection | None:
     trace, repeats = s.trace, repeated_copies(s.trace)
     mine = s.rows[repeats.row]
     row, is_first = s.by_length(repeats.row[mine]), repeats.row[mine & repeats.is_first]
-    whole = outermost(trace, trace.operator[row].astype(np.int64))
+    whole = top_level_waiter(trace, trace.operator[row].astype(np.int64))
     host, dur = s.covered(whole), trace.dur_ns[row]
     if not s.is_worth(measure(host) + int(dur.sum())):
         return None
@@ -152,7 +152,7 @@ def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:
     waits, first = host_waits(s.trace), row[~again]
     calls = waits.row[np.isin(waits.copy, first)]
     less = s.trace.dur_ns[row].copy()
-    less[~again] = hidden(s, first)
+    less[~again] = overlapped_ns(s, first)
     return Change(s.covered(np.concatenate((whole[again], calls))), row, less)
 
 

@@ -40,14 +40,14 @@ METRICS = OF_RULES.adding(
 )
 
 
-def serial(found: Collectives) -> Bool:
+def serial_calls(found: Collectives) -> Bool:
     """Returns which collectives this rule covers."""
     return found.is_serial
 
 
 def _look(s: Scene) -> Detection | None:
     found = collectives(s.trace, s.chosen)
-    found = found.of(serial(found))
+    found = found.of(serial_calls(found))
     taken = s.per_step(int(found.bare_ns.sum()))
     share = taken / s.step_ns if s.step_ns else 0.0
     if share <= SERIAL_SHARE:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tb_plugin.rules._base import WORTH, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, is_multi_modal, lengths, usual_of
+from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow_steps_finding, step_lengths, usual_of
 
 Int64 = npt.NDArray[np.int64]
 
@@ -24,7 +24,7 @@ _WORDS = Words(
     ),
     advice={},
 )
-ALONE = 0.5
+MIN_SHARE_ABOVE_OTHERS = 0.5
 """Minimum share of the excess by which the first step exceeds every other step."""
 
 
@@ -33,17 +33,17 @@ def is_slow(dur: Int64) -> bool:
     first, usual = int(dur[0]), usual_of(dur[1:])
     excess = first - usual.median
     far = first > FIRST * usual.median and excess > FAR * usual.deviation
-    return far and first - int(dur[1:].max()) >= ALONE * excess and excess >= WORTH * dur.sum()
+    return far and first - int(dur[1:].max()) >= MIN_SHARE_ABOVE_OTHERS * excess and excess >= WORTH * dur.sum()
 
 
 def _look(s: Scene) -> Detection | None:
     steps, every = s.steps, s.trace.steps
     if not every.recorded or len(steps.label) <= OTHERS or is_multi_modal(steps) or steps.label[0] != every.label[0]:
         return None
-    dur = lengths(s)
+    dur = step_lengths(s)
     if not is_slow(dur):
         return None
-    return detection(s, RULE, _WORDS, dur, np.array([0]), np.arange(1, len(dur)))
+    return slow_steps_finding(s, RULE, _WORDS, dur, np.array([0]), np.arange(1, len(dur)))
 
 
 RULE = Rule(

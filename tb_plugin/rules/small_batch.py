@@ -8,9 +8,9 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._launch_starvation import LAUNCHING, starving, waiting
+from tb_plugin.rules._launch_starvation import LAUNCHING, launch_wait_ns, starvation_finding
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules.memory_limit import fullest
+from tb_plugin.rules.memory_limit import fullest_device
 
 MOSTLY_STARVED = 0.3
 """Minimum share of launch idle time in the step; the device is then busy 70 % or less."""
@@ -22,12 +22,16 @@ BATCHES = 2
 
 
 def _look(s: Scene) -> Detection | None:
-    if not s.idle or waiting(s).mean() < MOSTLY_STARVED * s.step_ns or s.idle[Cause.INPUT].mean() > FED * s.step_ns:
+    if (
+        not s.idle
+        or launch_wait_ns(s).mean() < MOSTLY_STARVED * s.step_ns
+        or s.idle[Cause.INPUT].mean() > FED * s.step_ns
+    ):
         return None
-    fullest_of = fullest(s)
+    fullest_of = fullest_device(s)
     if (fullest_of is not None and fullest_of[0] > ROOM) or not _trains(s):
         return None
-    found = starving(s)
+    found = starvation_finding(s)
     if found is None:
         return None
     notice = s.notice(

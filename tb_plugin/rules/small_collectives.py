@@ -17,7 +17,7 @@ from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._collectives import Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules.serial_collectives import serial
+from tb_plugin.rules.serial_collectives import serial_calls
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -70,13 +70,13 @@ class _Small:
     """Lower and upper bound of the latency per collective."""
 
 
-def small(s: Scene, found: Collectives) -> Bool:
+def small_calls(s: Scene, found: Collectives) -> Bool:
     """Returns which collectives this rule covers."""
     return _small(s, found).is_small
 
 
 def _small(s: Scene, found: Collectives) -> _Small:
-    known = found.is_gradient & ~serial(found) & (found.bytes > 0)
+    known = found.is_gradient & ~serial_calls(found) & (found.bytes > 0)
     own = np.flatnonzero(known & (MANY * found.bytes <= BUCKET_BYTES))
     nothing = _Small(np.zeros(len(found.row), np.bool_), group(own[:0]), (0, 0))
     tiny = own[found.bytes[own] <= SMALL_BYTES]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.rules import compilation, data_loading, driver_memory_calls, garbage_collection
 from tb_plugin.rules._base import WORTH, Detection, Rule, Scene, percent
-from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, is_multi_modal, lengths, usual_of
+from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow_steps_finding, step_lengths, usual_of
 from tb_plugin.rules.slow_first_step import is_slow
 
 BEYOND = 0.2
@@ -27,7 +27,7 @@ def _look(s: Scene) -> Detection | None:
     steps, every = s.steps, s.trace.steps
     if not every.recorded or len(steps.label) <= OTHERS or is_multi_modal(steps):
         return None
-    dur = lengths(s)
+    dur = step_lengths(s)
     usual = usual_of(dur)
     limit = usual.median + max(FAR * usual.deviation, BEYOND * usual.median)
     slow, others = np.flatnonzero(dur > limit), np.flatnonzero(dur <= limit)
@@ -39,7 +39,7 @@ def _look(s: Scene) -> Detection | None:
     if not len(slow) or (dur[slow] - usual.median).sum() < WORTH * dur.sum():
         return None
     words = Words(
-        text=f"{{unusual_steps}} {noun(len(slow), 'step takes', 'steps take')} much longer than the median of "
+        text=f"{{unusual_steps}} {plural(len(slow), 'step takes', 'steps take')} much longer than the median of "
         f"{{usual_step_ns}}: {'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}.",
         why=(
             "One slow step delays all ranks. Upper bound: slow steps take as long as the others. Lower "
@@ -47,7 +47,7 @@ def _look(s: Scene) -> Detection | None:
         ),
         advice=_ADVICE,
     )
-    return detection(s, RULE, words, dur, slow, others)
+    return slow_steps_finding(s, RULE, words, dur, slow, others)
 
 
 RULE = Rule(

@@ -9,7 +9,7 @@ from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.model.trace.schema import MISSING, CallRole
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import OFTEN, For, times, waiting
+from tb_plugin.rules._host_waits import OFTEN, For, count_text, waiting_calls
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -42,23 +42,23 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, found = s.trace, waiting(s, For.RESULT)
+    trace, found = s.trace, waiting_calls(s, For.RESULT)
     if found is None:
         return None
     calls, place = found.row, found.place
     alone = (trace.operator[calls] == MISSING) & ~trace.calls_that(CallRole.WAIT)[calls]
     explicit = place[alone & ~np.isin(calls, trace.launch[found.copies])]
     line, lines = s.lines(calls)
-    kinds = [("", len(explicit) < times(place)), ("explicit", len(explicit) > 0)]
+    kinds = [("", len(explicit) < count_text(place)), ("explicit", len(explicit) > 0)]
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(times(place), 'sync_calls')}"
-        f"{_kind(s, len(explicit), times(place))}{_where(line, lines)}.",
+        text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(count_text(place), 'sync_calls')}"
+        f"{_kind(s, len(explicit), count_text(place))}{_where(line, lines)}.",
         todo=" ".join(s.todo(RULE, kind) for kind, there in kinds if there),
         figures=[
             METRICS.figure("sync_ns", s.per_step(found.time_ns)),
-            METRICS.figure("sync_calls", s.per_step(times(place))),
+            METRICS.figure("sync_calls", s.per_step(count_text(place))),
             *([METRICS.figure("sync_explicit_calls", s.per_step(len(explicit)))] if len(explicit) else []),
             *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),
         ],

@@ -10,7 +10,7 @@ from tb_plugin.analysis.severity import severity_of
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._matrix_products import faster, on_units, plain_products
+from tb_plugin.rules._matrix_products import matrix_unit_savings, on_units, plain_products
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 TF32_SHARE = 0.01
@@ -68,7 +68,7 @@ def _look(s: Scene) -> Detection | None:
         "twice the speed.",
         confidence="medium",
     )
-    changes = faster(trace, single, "tf32", 4)
+    changes = matrix_unit_savings(trace, single, "tf32", 4)
     return Detection(notice, Bounds(*changes) if changes else NO_SAVING, s.by_length(single.row))
 
 

@@ -12,15 +12,15 @@ from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes
 from tb_plugin.lib.groupby import places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._matrix_products import peaks_of, products
+from tb_plugin.rules._matrix_products import matrix_kernels, peaks_of
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._shapes import arguments, extents, rows_that, sizes
+from tb_plugin.rules._shapes import arguments, input_dims, largest_inputs, rows_that
 from tb_plugin.rules._streams import Streams, streams
 
 Int64 = npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ class Attention:
     """The kernels between the two matmuls."""
 
 
-@remembered
+@cached_by_argument
 def unfused_attention(s: Scene) -> Attention:
     """Returns the attention of the steps that several kernels compute."""
     trace, all_of = s.trace, streams(s.trace)
@@ -135,7 +135,7 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
     """Whether each matmul has an input or output as large as the softmax; True if shapes are not recorded."""
-    numbers, texts = extents(trace, softmax).numbers, arguments(trace).shape_of(product)
+    numbers, texts = largest_inputs(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
     counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
     pairs, back = np.unique(np.stack((of.ravel(), numbers)), axis=1, return_inverse=True)
@@ -145,7 +145,7 @@ def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
 
 
 def _counts(text: str) -> set[int]:
-    inputs = [dims for dims in sizes(text) if dims]
+    inputs = [dims for dims in input_dims(text) if dims]
     made = [(*inputs[-2][:-1], inputs[-1][-1])] if len(inputs) > 1 else []
     return {math.prod(dims) for dims in (*inputs, *made)}
 
@@ -155,7 +155,7 @@ def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: I
 
     The forward pass has one on each side, the backward pass two.
     """
-    trace, every = s.trace, products(s.trace)
+    trace, every = s.trace, matrix_kernels(s.trace)
     batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)
     found = [before, after]
     for side, step in ((before, -1), (after, 1)):

@@ -15,7 +15,7 @@ from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.driver_calls import set_up
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
 from tb_plugin.analysis.metrics import LINE, STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import group, sum_by
@@ -26,8 +26,8 @@ from tb_plugin.payloads import Link, Sort
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._shapes import extents
-from tb_plugin.rules._streams import runs, streams, updates
+from tb_plugin.rules._shapes import largest_inputs
+from tb_plugin.rules._streams import member_runs, optimizer_steps, streams
 from tb_plugin.rules.device_copies import copies_within
 from tb_plugin.rules.unfused_attention import unfused_attention
 
@@ -52,7 +52,7 @@ FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
     }
 )
 """Kernel classes that a compiler fuses, with their names in sentences."""
-APART = (
+UNFUSIBLE = (
     r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
 )
 """Kernels that sort or count all elements at once, and helper kernels of matmuls and convolutions; not fusible."""
@@ -125,14 +125,14 @@ def fusible_runs(s: Scene) -> Runs:
     trace, all_of = s.trace, streams(s.trace)
     fusable = np.isin(all_of.kernel_class, list(FUSABLE)) & s.rows[all_of.row]
     apart = np.zeros(len(trace), np.bool_)
-    apart[updates(trace).work] = True
+    apart[optimizer_steps(trace).work] = True
     apart[unfused_attention(s).rows] = True
     # Operators that also launch a matmul: their small kernels are part of it.
     beside = np.zeros(len(trace) + 1, np.bool_)
     beside[all_of.operator[np.isin(all_of.kernel_class, list(FUSABLE), invert=True)]] = True
     beside[MISSING] = False
     apart[all_of.row[beside[all_of.operator]]] = True
-    fusable &= ~(apart | _is_generated(trace) | name_matches(trace, APART))[all_of.row]
+    fusable &= ~(apart | _is_generated(trace) | name_matches(trace, UNFUSIBLE))[all_of.row]
     place = np.flatnonzero(~(copies_within(trace) | (trace.kind == EventKind.MEMSET))[all_of.row])
     row, stream = all_of.row[place], np.cumsum(all_of.first)[place]
     launch = trace.launch[row].astype(np.int64)
@@ -142,7 +142,7 @@ def fusible_runs(s: Scene) -> Runs:
     ends = np.zeros(len(row), np.bool_)
     for each in (stream, step, thread):
         ends[1:] |= each[1:] != each[:-1]
-    begin, end = runs(fusable[place], ends)
+    begin, end = member_runs(fusable[place], ends)
     length = end - begin
     index = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
     place = place[np.repeat(begin, length) + index]
@@ -174,7 +174,7 @@ def _look(s: Scene) -> Detection | None:
         severity="medium",
         text="Per step, {run_kernels} small kernels ({run_classes}) run between matmuls and attention. They take "
         "{runs_ns}, {runs_ratio} of the kernel time, in {fusible_runs} "
-        f"{noun(s.per_step(len(longest)), 'run')}"
+        f"{plural(s.per_step(len(longest)), 'run')}"
         + (", mostly at {run_line}." if line else ".")
         + " If each run took as long as its longest kernel, they would take {fused_ns}.",
         figures=[
@@ -238,7 +238,7 @@ def _between(s: Scene, found: Runs) -> Int64:
 
     Only runs of three or more count: two kernels may work on different tensors.
     """
-    size = extents(s.trace, found.operator)
+    size = largest_inputs(s.trace, found.operator)
     elementwise = _classes(s.trace, found) == KernelClass.ELEMENTWISE
     next_one = np.zeros(len(found.row), np.bool_)
     next_one[:-1] = (found.of[1:] == found.of[:-1]) & (size.numbers[1:] == size.numbers[:-1]) & (size.numbers[1:] > 0)

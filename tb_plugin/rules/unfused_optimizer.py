@@ -14,7 +14,7 @@ from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._streams import updates
+from tb_plugin.rules._streams import optimizer_steps
 
 Int64 = npt.NDArray[np.int64]
 
@@ -46,7 +46,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, all_of = s.trace, updates(s.trace)
+    trace, all_of = s.trace, optimizer_steps(s.trace)
     row = all_of.work[s.rows[all_of.work] & (trace.kind[all_of.work] == EventKind.KERNEL)]
     if not len(row):
         return None

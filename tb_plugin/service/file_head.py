@@ -14,10 +14,10 @@ HEAD_BYTES = 64 * 1024
 
 def read_head(folder: Folder, file: StoredFile) -> bytes:
     """Returns the first 64 KiB of a file, decompressed. Raises StorageError, zlib.error."""
-    return unpacked(folder.head(file, HEAD_BYTES))
+    return unpack_head(folder.head(file, HEAD_BYTES))
 
 
-def unpacked(head: bytes) -> bytes:
+def unpack_head(head: bytes) -> bytes:
     """Decompresses the first bytes of a file; returns uncompressed bytes unchanged. Raises zlib.error."""
     for _ in range(2):  # a compressed file may be compressed twice
         if head[:2] != GZIP_MAGIC:

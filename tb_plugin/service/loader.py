@@ -34,7 +34,7 @@ from tb_plugin.service.workers.question import Progress
 from tb_plugin.service.workers.request import WAITING
 from tb_plugin.service.workers.user_step_pattern import own_steps
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.storage.checksum import seal_of, sealed, unsealed
+from tb_plugin.storage.checksum import seal_of, with_checksum, without_checksum
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
 from tb_plugin.storage.safe_open import Located
@@ -380,13 +380,13 @@ def merged_ranks(store: FileStore, found: Sequence[ProfileFiles]) -> list[list[s
 def _cached_ranks(store: FileStore, found: ProfileFiles) -> list[str]:
     path = store.get(cache_key(found), _RANKS) if found.is_present else None
     try:
-        return [] if path is None else msgspec.json.decode(unsealed(path.read_bytes()), type=list[str])
+        return [] if path is None else msgspec.json.decode(without_checksum(path.read_bytes()), type=list[str])
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
         return []
 
 
 def _write_ranks(ranks: Sequence[str], path: Path) -> None:
-    path.write_bytes(sealed(msgspec.json.encode(ranks)))
+    path.write_bytes(with_checksum(msgspec.json.encode(ranks)))
 
 
 def _copy_key(found: ProfileFiles, file: StoredFile) -> tuple[str, str]:
@@ -395,7 +395,7 @@ def _copy_key(found: ProfileFiles, file: StoredFile) -> tuple[str, str]:
 
 def _checked(columns: Path, summary: Path) -> Summary | None:
     try:
-        known = msgspec.json.decode(unsealed(summary.read_bytes()), type=Summary)
+        known = msgspec.json.decode(without_checksum(summary.read_bytes()), type=Summary)
         return known if seal_of(columns) == known.columns else None
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
         return None

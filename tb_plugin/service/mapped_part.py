@@ -17,8 +17,8 @@ import msgspec
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Part
-from tb_plugin.service.part_codec import StoredPart, from_stored, stored
-from tb_plugin.storage.checksum import STAMP_BYTES, is_stamped, stamp
+from tb_plugin.service.part_codec import StoredPart, from_stored, serialize
+from tb_plugin.storage.checksum import STAMP_BYTES, append_checksum, has_valid_checksum
 
 SUFFIX = ".joined"
 _LENGTH_BYTES = 8
@@ -38,15 +38,15 @@ def write(part: Part, path: Path) -> None:
                 writer.write_table(frame.data)
             sizes.append(sink.tell() - end)
             end = sink.tell()
-        head = msgspec.msgpack.encode(_Head(stored(part, lambda table: b""), sizes))
+        head = msgspec.msgpack.encode(_Head(serialize(part, lambda table: b""), sizes))
         sink.write(head)
         sink.write(len(head).to_bytes(_LENGTH_BYTES, "little"))
-    stamp(path)
+    append_checksum(path)
 
 
 def read(path: str) -> Part:
     """Returns a result with memory-mapped tables. Raises OSError, and ValueError if the file is damaged."""
-    if not is_stamped(path):
+    if not has_valid_checksum(path):
         raise ValueError("The checksum does not match.")
     with pa.memory_map(path) as file:
         content = file.read_buffer()

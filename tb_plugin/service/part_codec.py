@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tb_plugin.analysis.base import Frame, Number, Part
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort
-from tb_plugin.storage.checksum import sealed, unsealed
+from tb_plugin.storage.checksum import with_checksum, without_checksum
 
 
 class StoredFrame(Struct, frozen=True):
@@ -42,7 +42,7 @@ class StoredPart(Struct, frozen=True):
 
 def dump(part: Part) -> bytes:
     """Serialises a view result as MessagePack with Arrow tables, after a checksum."""
-    return sealed(msgspec.msgpack.encode(stored(part, _write)))
+    return with_checksum(msgspec.msgpack.encode(serialize(part, _write)))
 
 
 def load(
@@ -54,10 +54,10 @@ def load(
 
     ``read`` returns a table from its name and Arrow stream. ``kind`` is the expected type.
     """
-    return from_stored(msgspec.msgpack.decode(unsealed(content), type=kind), read)
+    return from_stored(msgspec.msgpack.decode(without_checksum(content), type=kind), read)
 
 
-def stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
+def serialize(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
     """Serialises a view result; ``write`` serialises a table."""
     frames = {
         name: StoredFrame(f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort)
@@ -96,7 +96,7 @@ def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Par
     )
 
 
-def borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
+def with_borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
     """Returns ``part`` with the tables and payloads in ``names`` copied from ``other``, if given."""
     if other is None:
         return part

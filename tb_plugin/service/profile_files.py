@@ -80,7 +80,7 @@ class ProfileFiles:
     @property
     def url(self) -> str:
         """Returns the full path or URL of the folder or only file."""
-        return located(self.root, self.place or self.names[0])
+        return full_path(self.root, self.place or self.names[0])
 
     @property
     def stem(self) -> str:
@@ -106,6 +106,6 @@ def run_name(root: Root, folder: str, several: bool) -> str:
     return relative or root.folder.name
 
 
-def located(root: Root, path: str) -> str:
+def full_path(root: Root, path: str) -> str:
     """Returns the full path or URL of a relative path in a log directory."""
     return root.folder.locate(path) if path != "." else root.folder.url

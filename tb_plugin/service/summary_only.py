@@ -15,13 +15,13 @@ from tb_plugin.service.summaries.format import (
     SummaryHeader,
     SummaryRefused,
     Wanted,
-    check,
+    check_header,
     check_stamp,
     content_of,
     read_header,
 )
 from tb_plugin.service.workers.model_cache import OpenModels
-from tb_plugin.service.workers.parse import expected
+from tb_plugin.service.workers.parse import expected_view
 from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.checksum import Seal
@@ -54,7 +54,7 @@ class OpenSummary:
             if self.wanted is None:
                 check_stamp(about)
             else:
-                check(about, self.wanted)
+                check_header(about, self.wanted)
         except SummaryRefused as error:
             raise UnreadableTrace(f"The trace is missing, and its summary {error}.", self.where, _ANEW) from error
         return _summary(about, self.model)
@@ -62,7 +62,7 @@ class OpenSummary:
 
 def _summary(about: SummaryHeader, model_id: str) -> Summary:
     shown = [view for view in registry.views_of(registry.model_by_id(model_id)) if view.traits.place != "detail"]
-    views = [_view(expected(view)) for view in shown if not view.traits.hidden]
+    views = [_view(expected_view(view)) for view in shown if not view.traits.hidden]
     return Summary(about.steps, views, about.read, 0, Seal(0, 0))
 
 

@@ -25,7 +25,7 @@ from tb_plugin.service.answers.download import CHUNK_BYTES, Download, chunks_of
 from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, OfSeveral, multi_profile_view
 from tb_plugin.service.answers.multi_questions import AskMultiArrow, AskMultiCsv, AskMultiView
 from tb_plugin.service.answers.part_scheduler import PartScheduler, progress
-from tb_plugin.service.answers.profile_info import by_summary, later, navigation, profile_of, with_others
+from tb_plugin.service.answers.profile_info import by_summary, navigation, profile_of, unready_profile, with_others
 from tb_plugin.service.answers.profile_questions import (
     AskArrow,
     AskCsv,
@@ -189,9 +189,9 @@ class Workspace:
         """Returns timeline tiles as a gzipped Arrow stream, or the loading state of the profile. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return later(entry)
+            return unready_profile(entry)
         answer = self._run(Opened(entry), AskTiles(file_of(entry), level, tuple(wanted)))
-        return later(entry) if answer is None else answer
+        return unready_profile(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """Returns all matching rows of a table as CSV, or the loading state of the profile. Raises UserError."""
@@ -249,13 +249,13 @@ class Workspace:
         """Returns the events in a time range as Chrome JSON, or the loading state of the profile. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return later(entry)
+            return unready_profile(entry)
         start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
         key = f"window|{entry.path}|{start_ns}|{end_ns}"
         write = partial(WriteWindow, file_of(entry), start_ns, end_ns)
         path = self._written(Opened(entry), key, ".json.gz", write, heavy=True)
         if path is None:
-            return later(entry)
+            return unready_profile(entry)
         return Download(f"{entry.files.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
@@ -266,7 +266,7 @@ class Workspace:
         choice = choice_of(params)
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return later(entry)
+            return unready_profile(entry)
         opened = self.captures.ready(entry, place.capture)
         if opened is None:
             return progress(entry, *self.captures.progress(entry, place.capture))
@@ -274,7 +274,7 @@ class Workspace:
         key = f"stacks|{opened.key}|{params.chosen}|{choice}|{form}"
         path = self._written(opened, key, ".stacks.gz", partial(WriteStacks, opened.file, params, form))
         if path is None:
-            return later(entry)
+            return unready_profile(entry)
         name = f"{entry.files.stem}.{choice.weight}{SUFFIXES[form]}"
         return Download(name, path.stat().st_size, chunks_of(path), gzipped=True)
 
@@ -302,7 +302,7 @@ class Workspace:
         """
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return later(entry)
+            return unready_profile(entry)
         if not entry.files.is_present:
             raise missing_trace_error(entry.files)
         found, file = entry.files, entry.files.files[0]
@@ -338,13 +338,13 @@ class Workspace:
         entry = self.catalog.find(place)
         registry.analysis_by_id(view_id, registry.model_of(entry.files.reader))
         if self._loader.ready(entry).summary is None:
-            return later(entry)
+            return unready_profile(entry)
         opened = self.captures.ready(entry, place.capture)
         if opened is None:
             return progress(entry, *self.captures.progress(entry, place.capture))
         params = replace(params, steps=_steps(entry, steps), ignored=self.catalog.ignored(entry))
         answer = self._run(opened, ask[0](opened.file, view_id, params))
-        return later(entry) if answer is None else answer
+        return unready_profile(entry) if answer is None else answer
 
     def _waited(self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str) -> bytes:
         answer = self._several.ask(ask, place, analysis, params, steps, wait=True)

@@ -200,10 +200,10 @@ def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
         except FileNotFoundError:  # the cache was cleared meanwhile
             return write_atomically(Path(target), write)
     except OSError as error:
-        raise refused(Path(target), error) from error
+        raise cache_error_message(Path(target), error) from error
 
 
-def refused(path: Path, error: OSError) -> CacheRefused:
+def cache_error_message(path: Path, error: OSError) -> CacheRefused:
     """Returns the user-facing error for a failed write to the cache."""
     do = f"Free up disk space, or choose another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

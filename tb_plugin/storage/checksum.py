@@ -37,12 +37,12 @@ def seal_of(path: Path | str) -> Seal:
     return Seal(size, crc)
 
 
-def sealed(body: bytes) -> bytes:
+def with_checksum(body: bytes) -> bytes:
     """Returns ``body`` with its checksum in front."""
     return b"%08x\n" % isal_zlib.crc32(body) + body
 
 
-def unsealed(content: Content) -> Content:
+def without_checksum(content: Content) -> Content:
     """Removes and verifies the checksum that ``sealed`` added. Raises ValueError if the content is damaged."""
     body = content[_DIGITS + 1 :]
     if content[: _DIGITS + 1] != b"%08x\n" % isal_zlib.crc32(body):
@@ -50,14 +50,14 @@ def unsealed(content: Content) -> Content:
     return body
 
 
-def stamp(path: Path | str) -> None:
+def append_checksum(path: Path | str) -> None:
     """Appends its checksum to a file. Raises OSError."""
     crc = seal_of(path).crc32
     with Path(path).open("ab") as stream:
         stream.write(b"%08x\n" % crc)
 
 
-def is_stamped(path: Path | str) -> bool:
+def has_valid_checksum(path: Path | str) -> bool:
     """Returns whether the checksum at the end of a file matches. Raises OSError."""
     crc, block = 0, memoryview(bytearray(_BLOCK_BYTES))
     with Path(path).open("rb", buffering=0) as stream:

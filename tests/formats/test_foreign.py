@@ -13,7 +13,7 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats import READERS
-from tb_plugin.formats.unsupported_files import foreign
+from tb_plugin.formats.unsupported_files import identify_unsupported
 from tb_plugin.service.discovery.scan import Root, Scanner
 from tb_plugin.service.workers.model_cache import OpenModels
 from tb_plugin.service.workers.parse import Parse
@@ -82,7 +82,7 @@ TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims
     ],
 )
 def test_what_it_is(path: str, head: bytes, word: str) -> None:
-    assert word in foreign(path, head) if word else foreign(path, head) == ""
+    assert word in identify_unsupported(path, head) if word else identify_unsupported(path, head) == ""
 
 
 def reasons(logs: Path) -> dict[str, str]:

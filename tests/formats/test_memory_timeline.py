@@ -13,7 +13,7 @@ import pytest
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
 from tb_plugin.formats.memory_timeline.reader import MemoryTimelineReader
-from tb_plugin.formats.unsupported_files import foreign
+from tb_plugin.formats.unsupported_files import identify_unsupported
 from tb_plugin.model.category_memory import BEFORE, CATEGORIES, RawCategoryMemory, assembled
 from tests.builders import Bytes
 from tests.formats.sources import DATA, needs_data
@@ -217,8 +217,8 @@ def test_its_html_is_told_as_a_picture() -> None:
 <head><meta charset="utf-8" /><title>GPU Memory Timeline HTML</title></head>
 <body>
   <img src='data:image/png;base64,iV"""
-    assert "image written by export_memory_timeline" in foreign("memory.html", head)
-    assert "web page" in foreign("memory.html", b"<html><head><title>Sign in</title>")
+    assert "image written by export_memory_timeline" in identify_unsupported("memory.html", head)
+    assert "web page" in identify_unsupported("memory.html", b"<html><head><title>Sign in</title>")
 
 
 @needs_data
@@ -230,4 +230,4 @@ def test_both_forms_of_a_recording_say_the_same() -> None:
     last = np.flatnonzero(np.append(us[1:] != us[:-1], True))
     of_levels = levels.levels(levels.rows_until(us[last] * 1000 - levels.origin_ns))
     assert of_levels.tolist() == raw.levels(last + 1).tolist()
-    assert "image" in foreign("m.html", (folder / "memory_timeline.html").read_bytes()[:65_536])
+    assert "image" in identify_unsupported("m.html", (folder / "memory_timeline.html").read_bytes()[:65_536])

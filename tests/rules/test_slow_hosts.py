@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.analysis.advice import is_inference
-from tb_plugin.analysis.simulate import Change, saved
+from tb_plugin.analysis.simulate import Change, time_saved
 from tb_plugin.findings import finding
 from tb_plugin.lib.intervals import measure
 from tb_plugin.rules import compilation, garbage_collection, launch_bound, profiler_overhead, python_bound, small_batch
@@ -40,8 +40,8 @@ def saving(rule: Rule, builder: TraceBuilder) -> tuple[float, float]:
     table = builder.table()
     found, steps = rule.look(Scene(table)), Scene(table).steps
     assert found is not None and isinstance(found.saving, Bounds)
-    (low,) = saved(table, steps, [found.saving.least], careful=True)
-    (high,) = saved(table, steps, [found.saving.most], careful=False)
+    (low,) = time_saved(table, steps, [found.saving.least], careful=True)
+    (high,) = time_saved(table, steps, [found.saving.most], careful=False)
     return float(low) / 1000, float(high) / 1000
 
 

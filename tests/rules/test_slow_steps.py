@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.analysis.simulate import saved
+from tb_plugin.analysis.simulate import time_saved
 from tb_plugin.findings import finding
 from tb_plugin.rules import slow_first_step, step_outliers
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
@@ -40,7 +40,10 @@ def saving(rule: Rule, builder: TraceBuilder) -> tuple[float, float]:
     table = builder.table()
     steps, found = Scene(table).steps, look(rule, builder)
     assert found is not None and isinstance(found.saving, Bounds)
-    (low,), (high,) = (saved(table, steps, [found.saving.least], True), saved(table, steps, [found.saving.most], False))
+    (low,), (high,) = (
+        time_saved(table, steps, [found.saving.least], True),
+        time_saved(table, steps, [found.saving.most], False),
+    )
     return float(low) / 1000, float(high) / 1000
 
 

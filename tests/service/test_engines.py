@@ -21,7 +21,7 @@ from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.summary_files import SUFFIX
 from tb_plugin.service.summaries import dask_cluster as clusters
 from tb_plugin.service.summaries.compute import code_digest, job_of
-from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler, computed
+from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler, compute_jobs
 from tb_plugin.service.summaries.engines import in_pool, in_this_process
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
@@ -163,7 +163,7 @@ def worker_of_this_process():
 
 def test_a_cluster_computes_the_same_and_one_worker_that_is_killed_costs_a_retry(logs, expected, dask, tmp_path):
     outcomes = []
-    for outcome in computed(jobs_of(logs, tmp_path / "to"), dask.scheduler):
+    for outcome in compute_jobs(jobs_of(logs, tmp_path / "to"), dask.scheduler):
         outcomes.append(outcome)
         if len(outcomes) == 2:
             dask.workers[0].kill()
@@ -259,14 +259,14 @@ def test_a_cluster_at_tls_computes_the_same_and_refuses_who_has_not_its_certific
 def test_workers_with_other_code_or_none_are_refused(logs, dask, monkeypatch, tmp_path):
     assert len(code_digest()) == 16
     monkeypatch.setattr(clusters, "code_digest", lambda: "another")
-    (outcome,) = computed(jobs_of(logs, tmp_path)[:1], dask.scheduler)
+    (outcome,) = compute_jobs(jobs_of(logs, tmp_path)[:1], dask.scheduler)
     assert (outcome.kind, outcome.reason.partition(".")[0]) == (
         "failed",
         "The worker has another version of torch-trace-tb",
     )
     monkeypatch.setattr(clusters, "_PACKAGE", "no-such-package")
     with pytest.raises(UserError, match="cluster workers lack no-such-package"):
-        list(computed(jobs_of(logs, tmp_path)[:1], dask.scheduler))
+        list(compute_jobs(jobs_of(logs, tmp_path)[:1], dask.scheduler))
 
 
 def test_a_cluster_without_workers_is_told(monkeypatch, caplog):

@@ -264,7 +264,7 @@ def test_savings_that_fail_leave_the_findings(file, monkeypatch):
     workspace, place = workspace_of(file)
     good = json.loads(workspace.view(place, "findings", Params()))["payloads"]["findings"]["notices"]
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(file.parent.parent / "other"))
-    monkeypatch.setattr(_savings, "saved", boom)
+    monkeypatch.setattr(_savings, "time_saved", boom)
     workspace, place = workspace_of(file)
     bad = json.loads(workspace.view(place, "findings", Params()))["payloads"]["findings"]["notices"]
     assert "data_loading" in {notice["rule"] for notice in good} <= {notice["rule"] for notice in bad}

@@ -320,7 +320,7 @@ def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, mo
     summarised(logs, tree)
     expected = view(opened(logs))
     contents = [path.read_bytes() for path in sorted((tree / "ddp").iterdir())]
-    sizes = [format.unchecked(content, WHATEVER)[1] for content in contents]
+    sizes = [format.decode_unchecked(content, WHATEVER)[1] for content in contents]
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
     answer = view(opened(logs))
     assert told(answer)["summary_refused"] == (

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.lib.temp_dirs import PrivateFolder
-from tb_plugin.storage.cache import FileStore, open_store, refused
-from tb_plugin.storage.checksum import seal_of, sealed, unsealed
+from tb_plugin.storage.cache import FileStore, cache_error_message, open_store
+from tb_plugin.storage.checksum import seal_of, with_checksum, without_checksum
 
 
 def fill(store, key, size, age):
@@ -168,13 +168,13 @@ def test_a_folder_that_vanished_is_made_again(tmp_path):
 
 def test_leaving_a_folder_that_refuses(tmp_path, caplog):
     store = FileStore(tmp_path / "cache")
-    error = refused(store.path("k", ".bin"), OSError(30, "Read-only file system"))
+    error = cache_error_message(store.path("k", ".bin"), OSError(30, "Read-only file system"))
     assert (
         store.leave(error) and store.folder != tmp_path / "cache" and "Cannot write to the cache folder" in caplog.text
     )
     first = store.folder
     assert store.leave(error) and store.folder == first, "a second write that failed in the old folder"
-    assert not store.leave(refused(store.path("k", ".bin"), OSError(28, "No space left on device")))
+    assert not store.leave(cache_error_message(store.path("k", ".bin"), OSError(28, "No space left on device")))
     del store
     gc.collect()
     assert not first.exists()
@@ -184,11 +184,11 @@ def test_seals(tmp_path):
     body = bytes(range(256)) * 10_000
     (tmp_path / "f").write_bytes(body)
     assert seal_of(tmp_path / "f") == (len(body), zlib.crc32(body))
-    whole = sealed(body)
-    assert unsealed(whole) == body and unsealed(sealed(b"")) == b""
+    whole = with_checksum(body)
+    assert without_checksum(whole) == body and without_checksum(with_checksum(b"")) == b""
     for damaged in (b"", whole[:-1], whole + b"x", whole[:9], body, b"0" + whole[1:], whole[:50] + b"!" + whole[51:]):
         with pytest.raises(ValueError, match="checksum"):
-            unsealed(damaged)
+            without_checksum(damaged)
 
 
 HANGS_UP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"

@@ -17,7 +17,7 @@ from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.memory_categories import ORDER
 from tb_plugin.analysis.replicas import FRAME, STATE, STATES, counts_of, states_frame
 from tb_plugin.payloads import Notices, View
-from tb_plugin.views.distributed.redundancy import redundancy
+from tb_plugin.views.distributed.redundancy import redundancy_notices
 from tests.builders import analysis, part, trace, whole_part
 from tests.conftest import SAMPLE_FILES, sample
 
@@ -31,7 +31,7 @@ def ranks(run: str) -> tuple[Part, ...]:
 
 
 def figures(parts: tuple[Part, ...]) -> list[dict[str, object]]:
-    return [{figure.metric.key: figure.value for figure in notice.figures} for notice in redundancy(parts)]
+    return [{figure.metric.key: figure.value for figure in notice.figures} for notice in redundancy_notices(parts)]
 
 
 def changed(one: Part, frame: str, column: str, change: Callable[[pa.ChunkedArray], pa.Array]) -> Part:
@@ -60,7 +60,7 @@ def test_of_groups_only_those_that_sum_up_gradients() -> None:
     """All ranks have blocks of the same sizes; those that share layers (tp) hold different parts of them."""
     (found,) = figures(ranks("synthetic_groups"))
     assert (found["workers"], found["replica_groups"]) == (2, 1)
-    (notice,) = redundancy(ranks("synthetic_groups"))
+    (notice,) = redundancy_notices(ranks("synthetic_groups"))
     assert [figure.value for figure in notice.figures if figure.metric.key == "group_ranks"] == ["[0, 2]"]
     assert "One more group" in notice.text
 

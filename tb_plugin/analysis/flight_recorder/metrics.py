@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tb_plugin.analysis.metrics import SHARED, define
 
-KEPT = "recorded calls"
+RECORDED_CALLS = "recorded calls"
 
 METRICS = SHARED.adding(
     define(
-        KEPT,
+        RECORDED_CALLS,
         "code",
         {
             "call_input_sizes": ("Input sizes", "Recorded input tensor sizes."),
@@ -20,7 +20,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        KEPT,
+        RECORDED_CALLS,
         "text",
         {
             "call_state": (
@@ -44,14 +44,14 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        KEPT,
+        RECORDED_CALLS,
         "bool",
         {
             "call_finished": ("Completed", "Completed by its state, its removal or a later completed call."),
         },
     ),
     define(
-        KEPT,
+        RECORDED_CALLS,
         "count",
         {
             "record_number": ("Record", "Record number, from 0; the ring buffer drops old ones."),
@@ -78,7 +78,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        KEPT,
+        RECORDED_CALLS,
         "ns",
         {
             "call_created_ns": ("Called", "Call time since the first available record of the rank."),

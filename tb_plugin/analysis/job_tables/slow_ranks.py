@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tb_plugin.analysis.job_tables.metrics import METRICS
-from tb_plugin.analysis.job_tables.outliers import FEWEST, LEAST_PERCENT, MANY, outlying, twice_median
+from tb_plugin.analysis.job_tables.outliers import FEWEST, LEAST_PERCENT, MANY, outlier_rows, twice_median
 from tb_plugin.analysis.job_tables.stages import Stage, ranks_text
 from tb_plugin.analysis.job_tables.steps import RankTimes, label
 from tb_plugin.analysis.job_tables.traffic import LinkTotal
@@ -52,7 +52,7 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
         mine = [each for each in among if key in each.times]
         values = [each.times[key] for each in mine]
         ids = tuple(each.ranks[0] for each in mine)
-        found += [SlowRank(ids[at], ids, key, values[at], twice_median(values)) for at in outlying(values)]
+        found += [SlowRank(ids[at], ids, key, values[at], twice_median(values)) for at in outlier_rows(values)]
     return sorted(found, key=lambda slow: (-slow.time_ns * 2 + slow.twice_median_ns, slow.rank))
 
 
@@ -67,7 +67,7 @@ def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
         most = max(link.moved_bytes for link in mine)
         mine = [link for link in mine if link.moved_bytes * MIN_TRAFFIC_PART >= most]
         speeds = [link.bandwidth or 0 for link in mine]
-        for at in outlying([-speed for speed in speeds]):
+        for at in outlier_rows([-speed for speed in speeds]):
             found.append(SlowLink(mine[at], speeds[at], twice_median(speeds), len(mine)))
     return sorted(
         found, key=lambda slow: (slow.bandwidth * 2 - slow.twice_median, slow.link.source, slow.link.destination)

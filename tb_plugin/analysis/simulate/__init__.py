@@ -23,7 +23,7 @@ from tb_plugin.lib.intervals import Ranges, contains, covered_before, intersect,
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
 
-__all__ = ["Change", "saved", "together"]
+__all__ = ["Change", "merge_changes", "time_saved"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -51,7 +51,7 @@ def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int
     return found, more + less
 
 
-def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """Returns the time saved by each change on its own, in nanoseconds over all ``steps``.
 
     ``careful`` returns a lower bound, which preserves the usual latency of launches and between kernels. Otherwise

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.timeline.lanes import lane_of, lanes_of, tracks_of
 from tb_plugin.lib.groupby import group, stable_order
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -228,7 +228,7 @@ def _modules(trace: TraceTable) -> Int32 | None:
     return inherit(np.where(is_module, trace.name, np.int32(MISSING)).astype(np.int32), trace.python_parent)
 
 
-@remembered
+@cached_by_argument
 def pyramid_of(trace: TraceTable) -> Pyramid:
     """Returns the pyramid of a trace, cached."""
     return build(trace)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.timeline.pyramid import Items, Pyramid, concatenate_items
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -100,7 +100,7 @@ def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray
 
 
 def _texts(pyramid: Pyramid, ids: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-    number, _ = numbered(ids)
+    number, _ = number_groups(ids)
     distinct = pa.array(ids).unique().to_numpy()
     texts = pyramid.trace.strings.take(distinct).cast(pa.string()).fill_null("")
     return pa.DictionaryArray.from_arrays(pa.array(number.astype(np.int32)), texts)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tb_plugin.formats._chrome.columns import Column
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import ArrowEnds
 
@@ -49,7 +49,7 @@ def id_text(value: Any) -> str:
     return text
 
 
-def scoped(event: ChromeEvent) -> tuple[Any, Any, Any, Any]:
+def scoped_key(event: ChromeEvent) -> tuple[Any, Any, Any, Any]:
     """Returns the key of an operation or arrow: category, id, scope, and the process if the id is local to it."""
     if event.id is None and isinstance(event.id2, dict):
         local = event.id2.get("local")
@@ -84,7 +84,7 @@ class Arrows:
             return
         keys, names = self._interner.keys, self._interner.names
         self._append(
-            key=self._keys.of([scoped(event) for event in events]),
+            key=self._keys.of([scoped_key(event) for event in events]),
             rank=np.array([_RANK[event.ph] for event in events], np.uint8),
             time=time_ns,
             name=names.of([event.name for event in events]),
@@ -168,7 +168,7 @@ class Arrows:
         again = np.flatnonzero(nth > 0)
         if not len(again):
             return key
-        of, _ = numbered(key[paired[again]] * np.int64(nth.max() + 1) + nth[again])
+        of, _ = number_groups(key[paired[again]] * np.int64(nth.max() + 1) + nth[again])
         key = key.copy()
         key[paired[again]] = int(key.max()) + 1 + of
         return key

@@ -22,7 +22,7 @@ from tb_plugin.formats._chrome.sniffing import BOM, EVENT_LIST, HEAD_BYTES, has_
 from tb_plugin.formats._chrome.times import NeedsDigits
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024  # text before the event list, and text after it; more is skipped and reported
 # values in all root members; a value takes about 100 bytes of memory, 40 times its text
@@ -207,7 +207,7 @@ class Document:
             for code in sorted(reasons):
                 self._log.add(code, "repaired", offset, example="(metadata)")
         members.pop("traceEvents", None)
-        self.metadata.update(storable(members, text, self._log))
+        self.metadata.update(to_storable(members, text, self._log))
 
     def _fitting_members(self, text: bytes, offset: int) -> dict[str, Any]:
         """Returns the members within the limit on metadata values. Damaged members are not repaired."""
@@ -224,7 +224,7 @@ class Document:
                 continue
             self._free_values -= values
             try:
-                members[key] = storable(msgspec.json.decode(value), bytes(value), self._log)
+                members[key] = to_storable(msgspec.json.decode(value), bytes(value), self._log)
             except NOT_DECODED:  # raw values are skipped during decoding, so they may be invalid
                 self._log.note("bad_metadata", "metadata that could not be repaired was skipped", offset)
         return members

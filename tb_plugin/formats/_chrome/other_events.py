@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tb_plugin.formats._chrome.columns import Column, float64s
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Interner, as_text
-from tb_plugin.formats._chrome.pairing import matched, unended
+from tb_plugin.formats._chrome.pairing import matched_ends, unfinished_durations
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.table import CounterEvents
 
@@ -136,7 +136,7 @@ class Marks:
         threads: dict[Key, int] = {}
         thread = [threads.setdefault((as_text(mark.pid), as_text(mark.tid)), len(threads)) for mark in marks]
         opens = np.array([mark.ph == "B" for mark in marks], np.bool_)
-        begins, ends = matched(np.array(thread, np.int64), time, opens)
+        begins, ends = matched_ends(np.array(thread, np.int64), time, opens)
         order = np.argsort(begins)
         begins, ends = begins[order], ends[order]
         rows = []
@@ -152,6 +152,6 @@ class Marks:
             self._log.add("unfinished_range", "note", count=len(unfinished))
         if unmatched := len(marks) - 2 * len(begins) - len(unfinished):
             self._log.add("unmatched_end", "dropped", count=unmatched)
-        lasted = unended(np.array(thread, np.int64)[unfinished], time[unfinished], until)
+        lasted = unfinished_durations(np.array(thread, np.int64)[unfinished], time[unfinished], until)
         durations = np.concatenate((time[ends] - time[begins], lasted))
         return rows, np.concatenate((time[begins], time[unfinished])), durations

@@ -15,7 +15,7 @@ Later ones end at the next start: thousands of nested ranges would be useless an
 """
 
 
-def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[Int64, Int64]:
+def matched_ends(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[Int64, Int64]:
     """Returns the indices of starts and of their ends. An end closes the innermost open start of its key.
 
     Events are processed by time; equal times stay in the given order. Unmatched starts and ends are omitted.
@@ -44,7 +44,7 @@ def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[
     return order[former[pair]], order[latter[pair]]
 
 
-def unended(key: npt.NDArray[np.integer], time_ns: Int64, until_ns: int) -> Int64:
+def unfinished_durations(key: npt.NDArray[np.integer], time_ns: Int64, until_ns: int) -> Int64:
     """Returns the durations of unfinished ranges, in nanoseconds.
 
     They end at ``until_ns``, except beyond ``MOST_OPEN`` per key.

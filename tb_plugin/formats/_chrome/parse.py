@@ -60,7 +60,7 @@ class Counted(Protocol):
 
 
 @contextmanager
-def passed(
+def single_pass(
     source: Source, options: ReadOptions, reading: Pass, decode: Decode, progress: Progress
 ) -> Iterator[tuple[Document, TextStream]]:
     """Reads the only file of ``source`` and yields its document and stream.

@@ -14,14 +14,14 @@ HEAD_BYTES = 64 * 1024  # number of bytes at the start of a file that are examin
 _JSON = json.JSONDecoder()
 
 
-def beginning(head: bytes) -> bytes:
+def text_start(head: bytes) -> bytes:
     """Returns the text without byte order mark and leading whitespace."""
     return head.removeprefix(BOM).lstrip()
 
 
 def has_events(head: bytes) -> bool:
     """Returns True for an object with an event list, a bare list of events, or a sequence of events."""
-    text = beginning(head)
+    text = text_start(head)
     if bracket := _LIST_START.match(text):
         return is_event(text[bracket.end() :])
     return text.startswith(b"{") and (EVENT_LIST.search(text) is not None or is_event(text))
@@ -40,4 +40,4 @@ def is_event(text: bytes) -> bool:
 
 def speaks_of_time(head: bytes) -> bool:
     """Returns True for an object with ``displayTimeUnit`` whose event list comes later."""
-    return beginning(head).startswith(b"{") and _TIME_UNIT.search(head) is not None
+    return text_start(head).startswith(b"{") and _TIME_UNIT.search(head) is not None

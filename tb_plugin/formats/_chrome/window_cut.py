@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.events import ChromeEvent
-from tb_plugin.model.trace.order import FAR, touching
+from tb_plugin.model.trace.order import FAR, overlaps_range
 from tb_plugin.model.trace.table import Window
 
 Int64 = npt.NDArray[np.int64]
@@ -42,12 +42,12 @@ class Cut:
     def rows(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> tuple[Sequence[Each], Int64, Int64]:
         """Returns the selected duration events with their starts and durations."""
         keep = self.keeps(events, start_ns, dur_ns)
-        return chosen(events, keep), start_ns[keep], dur_ns[keep]
+        return flagged_events(events, keep), start_ns[keep], dur_ns[keep]
 
     def keeps(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> Bool:
         """Returns a boolean mask of the selected duration events. The others are counted."""
         end_ns = start_ns + np.clip(dur_ns, 0, FAR)
-        keep = touching(start_ns, end_ns, self._begin, self._end)
+        keep = overlaps_range(start_ns, end_ns, self._begin, self._end)
         before = (end_ns <= self._begin) & (start_ns >= self._begin - self._lag)
         after = (start_ns >= self._end) & (start_ns < self._end + self._lag)
         near = np.flatnonzero((before | after) & ~keep)
@@ -61,12 +61,12 @@ class Cut:
         """Returns the allocator events or counters in the window, with their times."""
         keep = self.is_inside(time_ns)
         self.outside += int((~keep).sum())
-        return chosen(events, keep), time_ns[keep]
+        return flagged_events(events, keep), time_ns[keep]
 
     def arrows(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
         """Returns the arrow ends in or near the window, with their times."""
         keep = self.is_inside(time_ns, self._arrow_lag)
-        return chosen(events, keep), time_ns[keep]
+        return flagged_events(events, keep), time_ns[keep]
 
     def is_inside(self, time_ns: Int64, lag_ns: int = 0) -> Bool:
         """Returns a boolean mask of the times inside the window or within ``lag_ns`` of it."""
@@ -74,5 +74,5 @@ class Cut:
         return found
 
 
-def chosen(events: Sequence[Each], keep: Bool) -> Sequence[Each]:
+def flagged_events(events: Sequence[Each], keep: Bool) -> Sequence[Each]:
     return events if keep.all() else [events[i] for i in np.flatnonzero(keep).tolist()]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._pickle.memo import Memo
-from tb_plugin.formats._pickle.opcodes import fill, name_of, number_of, text_of, unescaped
+from tb_plugin.formats._pickle.opcodes import fill, name_of, number_of, text_of, unescape
 
 EVENTS = "events"  # role of long lists that a sink may read directly from the buffer
 BATCH = 1024  # maximum number of items of a long list in memory
@@ -410,7 +410,7 @@ _ACTIONS: dict[str, Handler] = {
     "SHORT_BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
     "BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
     "BINUNICODE8": lambda m: m._push(text_of(m._bytes(m._unsigned(8)))),
-    "STRING": lambda m: m._push(unescaped(m._line(MAX_TEXT))[:MAX_TEXT_LENGTH]),
+    "STRING": lambda m: m._push(unescape(m._line(MAX_TEXT))[:MAX_TEXT_LENGTH]),
     "BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
     "SHORT_BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
     "EMPTY_DICT": Machine._empty_dict,

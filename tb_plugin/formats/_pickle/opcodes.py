@@ -42,7 +42,7 @@ def number_of(raw: bytes) -> int | bool:
     return int(raw.removesuffix(b"L"))
 
 
-def unescaped(raw: bytes) -> str:
+def unescape(raw: bytes) -> str:
     """Parses a quoted text written by Python 2. Raises ValueError."""
     inner = raw.strip()
     if len(inner) < 2 or inner[:1] != inner[-1:] or inner[:1] not in b"'\"":

@@ -156,7 +156,7 @@ def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None)
         if not body.strip():
             continue
         columns = _columns(body, len(titles), places, log)
-        made = [cleaned(column) for column in columns]
+        made = [trimmed_cells(column) for column in columns]
         del columns
         if keep is not None:
             mask = pa.array(keep(CsvTable(names, made, log)))
@@ -302,7 +302,7 @@ def _python_columns(body: bytes, count: int, places: Sequence[int], log: IssueLo
     return [pa.array([row[place] for row in rows], pa.string()) for place in places]
 
 
-def cleaned(column: pa.Array) -> pa.Array:
+def trimmed_cells(column: pa.Array) -> pa.Array:
     """Returns trimmed cells; null = missing."""
     trimmed = pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.is_in(trimmed, pa.array(_EMPTY)), pa.scalar(None, pa.string()), trimmed)

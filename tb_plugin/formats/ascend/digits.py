@@ -10,7 +10,7 @@ _MAX_NUMBER = 2**63 - 1
 _MAX_DIGITS = 20  # numbers with more digits before the decimal point exceed 64 bits in any unit
 
 
-def exactly(value: Any, power: int) -> int | None:
+def scaled_exactly(value: Any, power: int) -> int | None:
     """Returns ``value`` times 10**``power``, rounded to the nearest integer (half to even).
 
     ``value`` is a number or text. Returns None for an invalid number or a result beyond 64 bits.

@@ -18,15 +18,17 @@ MEMORY, BLOCKS, MODULES = "memory_record.csv", "operator_memory.csv", "npu_modul
 STEPS, COMMUNICATION, MATRIX = "step_trace_time.csv", "communication.json", "communication_matrix.json"
 KERNEL_STATISTICS, CALL_STATISTICS = "op_statistic.csv", "api_statistic.csv"
 # vendor tables that are shown unchanged
-STATED = (
+VENDOR_TABLES = (
     KERNEL_STATISTICS, CALL_STATISTICS, "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
     "hccs.csv", "nic.csv", "pcie.csv", "roce.csv", "soc_pmu.csv",
 )  # fmt: skip
-ABOUT = "profiler_metadata.json"
+PROFILER_METADATA = "profiler_metadata.json"
 ANALYSED = "analysis.db"  # step and communication times from the tool that wrote the database
-TABLES = frozenset({KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, *STATED})
+TABLES = frozenset({KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, *VENDOR_TABLES})
 PACKED = ".gz"  # extension of compressed text files; compressed databases are not read
-KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *STATED, ANALYSED})
+FILENAMES = frozenset(
+    {TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *VENDOR_TABLES, ANALYSED}
+)
 # a profile folder contains one of these; the first one is the main file
 _MAIN_FILES = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
 _PROFILE = re.compile(r"(?s)^(?P<worker>.*?)(?:_(?P<span>[0-9]{8,20}))?_ascend_(?:pt|ms)\Z")
@@ -46,7 +48,7 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
         if _is_raw(path):
             continue
         kind = kind_of(path.name)
-        if kind in ("info", ABOUT):
+        if kind in ("info", PROFILER_METADATA):
             info_files[path.parent].append(path)
         elif kind:
             outputs[path.parent].append(path)
@@ -65,7 +67,7 @@ def kind_of(name: str) -> str:
     """
     last = PurePosixPath(name).name
     bare = last.removesuffix(PACKED)
-    if last == ABOUT or (bare in KNOWN and (bare == last or bare != ANALYSED)):
+    if last == PROFILER_METADATA or (bare in FILENAMES and (bare == last or bare != ANALYSED)):
         return bare
     whole = last.removesuffix(LOG)
     if whole != last and (whole == ANALYSED or _DATABASE.match(whole)):
@@ -134,7 +136,7 @@ def _is_output(files: list[PurePosixPath]) -> bool:
     distinctive ones.
     """
     names = {kind_of(path.name) for path in files}
-    return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & KNOWN) > 1
+    return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & FILENAMES) > 1
 
 
 def _is_raw(path: PurePosixPath) -> bool:

@@ -18,7 +18,7 @@ from tb_plugin.devices.npu import CUBE_OR_VECTOR, FACTS
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 
@@ -134,7 +134,7 @@ def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) ->
     found = np.full(len(kernels), MISSING, np.int32)
     if not len(rows) or not len(kernels):
         return found
-    key, count = numbered(np.concatenate((kernels.name, name[rows])))
+    key, count = number_groups(np.concatenate((kernels.name, name[rows])))
     low = min(int(kernels.start_ns.min()), int(start_ns[rows].min()))
     reach = max(int(kernels.start_ns.max()), int(start_ns[rows].max())) - low + 4 * _NEAR_NS
     if reach * count >= 2**62:  # impossible times
@@ -164,7 +164,7 @@ def ids_of(cells: pa.Array, interner: Interner) -> Int32:
     return found
 
 
-def unquoted(cells: pa.Array) -> pa.Array:
+def unquoted_shapes(cells: pa.Array) -> pa.Array:
     """Removes the quotes around shapes, which protect them in spreadsheets; null = empty."""
     bare = pc.utf8_trim(cells, '"')
     return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
@@ -179,7 +179,7 @@ def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
         cells = table.texts(title)
         cells = cells if len(row) == table.rows else cells.take(pa.array(row))
         if title.endswith(_SHAPES):
-            cells = unquoted(cells)
+            cells = unquoted_shapes(cells)
         has_value = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
         if not len(has_value):
             continue

@@ -17,8 +17,13 @@ from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import ids_of
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.groupby import numbered
-from tb_plugin.model.trace.extra_columns import ONLY_RELEASED, AllocatorBlocks, AllocatorTotals, ReportedMemory
+from tb_plugin.lib.groupby import number_groups
+from tb_plugin.model.trace.extra_columns import (
+    RELEASE_WITHOUT_ALLOCATION,
+    AllocatorBlocks,
+    AllocatorTotals,
+    ReportedMemory,
+)
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import MemoryEvents
 
@@ -136,7 +141,7 @@ def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> Allocat
     found = AllocatorTotals(
         time_ns=time[row],
         allocated=none,
-        reserved=np.where(value < 0, ONLY_RELEASED, _bytes(value, MIB)),
+        reserved=np.where(value < 0, RELEASE_WITHOUT_ALLOCATION, _bytes(value, MIB)),
         active=none,
         allocator=ids_of(table.texts("Component"), interner)[row],
         device_type=np.full(len(row), NPU_TYPE, np.int32),
@@ -161,7 +166,7 @@ def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTo
 
 def _limited(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
     """Returns the totals of at most MOST_NAMES combinations of name and device, because each one becomes a curve."""
-    pair, count = numbered(totals.device_id.astype(np.int64) << 32 | totals.allocator.astype(np.int64) + 1)
+    pair, count = number_groups(totals.device_id.astype(np.int64) << 32 | totals.allocator.astype(np.int64) + 1)
     if count <= MOST_NAMES:
         return totals
     kept = pair < MOST_NAMES

@@ -17,7 +17,7 @@ PER_DATABASE_BYTE = 6.0
 PER_TABLE_BYTE = 4.0  # peak memory per byte of a table (3.7 were measured: kernels and blocks of 200 MB each)
 
 
-def needed(sizes: Mapping[str, FileSize]) -> int:
+def estimated_peak_bytes(sizes: Mapping[str, FileSize]) -> int:
     """Returns the estimated peak memory of a read, in bytes."""
     kinds = {name: kind_of(name) for name in sizes}
     is_drawn = files.TRACE in kinds.values()

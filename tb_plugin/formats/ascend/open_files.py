@@ -13,7 +13,7 @@ from typing import TypeVar
 from tb_plugin.errors import UserError
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable, read_table
-from tb_plugin.formats.ascend.database import Database, opened
+from tb_plugin.formats.ascend.database import Database, open_database
 from tb_plugin.formats.ascend.filenames import READER_ID, by_kind, kind_of
 from tb_plugin.formats.ascend.kernel_details import DURATION, NAME, START
 from tb_plugin.formats.ascend.one_file import Steady
@@ -78,7 +78,7 @@ class OpenedFiles:
             self._progress(replace(self._state, fraction=min(1.0, done / self._total_bytes)))
 
         try:
-            with opened(self.source, name, log, tell) as database:
+            with open_database(self.source, name, log, tell) as database:
                 content = of(database)
         except LOST as error:
             self.lost(name, error)

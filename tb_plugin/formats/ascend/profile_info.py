@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 
 MOST_BYTES = 16 * 1024 * 1024  # limit for a settings file; real files have a few KiB
 MOST_VALUES = 100_000  # limit on members and items; in memory, they take up to 40 times their text
@@ -21,7 +21,7 @@ def settings_in(content: bytes, log: IssueLog | None = None) -> dict[str, Any]:
     if len(content) > MOST_BYTES or content.count(b",") > MOST_VALUES:
         raise ValueError("it is too large")
     try:
-        found = storable(json.loads(content), content, log)
+        found = to_storable(json.loads(content), content, log)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(found, dict):

@@ -17,29 +17,29 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome.generic.events import decode
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.memory_estimate import room_bytes
-from tb_plugin.formats._chrome.parse import Tally, passed, report_of
+from tb_plugin.formats._chrome.parse import Tally, report_of, single_pass
 from tb_plugin.formats.ascend import PROFILE
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.communication import MOST_BYTES as MOST_DOCUMENT
 from tb_plugin.formats.ascend.communication import Job, document_in, job_of, kernel_steps
 from tb_plugin.formats.ascend.csv_table import CsvTable
-from tb_plugin.formats.ascend.database import Content, analysed, content_of
+from tb_plugin.formats.ascend.database import Content, analysis_tables, content_of
 from tb_plugin.formats.ascend.filenames import READER_ID, rank_in
 from tb_plugin.formats.ascend.kernel_details import Kernels, core_by_task, kernels_of, uses_of_tasks
 from tb_plugin.formats.ascend.lanes import Lanes, device_lane_names
 from tb_plugin.formats.ascend.memory import devices_in, memory_in
-from tb_plugin.formats.ascend.memory_estimate import DATABASES, DOCUMENTS, needed
+from tb_plugin.formats.ascend.memory_estimate import DATABASES, DOCUMENTS, estimated_peak_bytes
 from tb_plugin.formats.ascend.merge import no_rows_at_all, with_kernels
 from tb_plugin.formats.ascend.one_file import OneFile
 from tb_plugin.formats.ascend.open_files import LOST, ProfileFiles
 from tb_plugin.formats.ascend.operators import operators_of
 from tb_plugin.formats.ascend.profile_info import MOST_BYTES, metadata_of, settings_in
 from tb_plugin.formats.ascend.reported_tables import reported_table
-from tb_plugin.formats.ascend.text_or_database import ComparedNumber, compared, figures_of
+from tb_plugin.formats.ascend.text_or_database import ComparedNumber, compare_sources, figures_of
 from tb_plugin.formats.ascend.timeline import Timeline, in_percent
 from tb_plugin.formats.ascend.trace_view import Events
 from tb_plugin.formats.ascend.track_names import NameRows, NamesOf, devices_of
-from tb_plugin.formats.ascend.windows import surveyed
+from tb_plugin.formats.ascend.windows import survey
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
 from tb_plugin.formats.format_entry import DeclaredReader
@@ -57,7 +57,7 @@ _ONLY_COMMUNICATION = (
 )
 _OPERATORS = "cpu_op"
 COMPARED = "text_and_database"  # metadata key: number of values that text files and databases both contain
-_VENDOR_TABLES = (files.MODULES, *files.STATED)
+_VENDOR_TABLES = (files.MODULES, *files.VENDOR_TABLES)
 
 
 class AscendReader(DeclaredReader, entry=PROFILE):
@@ -65,7 +65,7 @@ class AscendReader(DeclaredReader, entry=PROFILE):
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, in bytes."""
-        return needed(sizes)
+        return estimated_peak_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Reads the profile. Raises UnreadableTrace if no file is readable, and any error from ``progress``."""
@@ -76,7 +76,7 @@ class AscendReader(DeclaredReader, entry=PROFILE):
 
         Raises WindowUnsupported if there is no trace view, and any error that ``read`` raises.
         """
-        return surveyed(source, options, progress)
+        return survey(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
         """Returns how many bytes of text can be read with ``memory_bytes`` of memory."""
@@ -171,7 +171,10 @@ class _Reading:
 
         tell = self._opened.begin(name)
         try:
-            with passed(OneFile(self._opened.source, name), self._options, events, decode, tell) as (document, stream):
+            with single_pass(OneFile(self._opened.source, name), self._options, events, decode, tell) as (
+                document,
+                stream,
+            ):
                 collected = events.collected
                 columns = collected.finish().raw(None)
                 lanes = Lanes(collected.interner.texts, collected.names.processes(), collected.names.threads())
@@ -225,14 +228,14 @@ class _Reading:
         texts = frozenset(tables) | ({files.TRACE} if is_drawn else set())
         texts |= set(self._documents)
         rows = self._opened.database("db", lambda database: content_of(database, interner, texts)) or Content()
-        more = self._opened.database(files.ANALYSED, lambda database: analysed(database, texts)) or Content()
+        more = self._opened.database(files.ANALYSED, lambda database: analysis_tables(database, texts)) or Content()
         figures = figures_of(tables)
         if is_drawn:
             operators = int(np.count_nonzero(columns["category"] == interner.text(_OPERATORS)))
             figures["operator calls"] = ComparedNumber(operators, 0)
         equal_count = 0
         for kind, content in (("db", rows), (files.ANALYSED, more)):
-            same, differences = compared(figures, content.figures)
+            same, differences = compare_sources(figures, content.figures)
             equal_count += same
             for text in differences:
                 self._opened.note(
@@ -267,7 +270,7 @@ class _Reading:
 
     def _metadata(self, database: Content) -> tuple[dict[str, Any], Any]:
         found = []
-        for kind in ("info", files.ABOUT):
+        for kind in ("info", files.PROFILER_METADATA):
             log = IssueLog()
             content = self._opened.content(kind, MOST_BYTES)
             try:

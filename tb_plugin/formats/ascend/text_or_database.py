@@ -60,7 +60,7 @@ def figures_of(tables: Mapping[str, CsvTable]) -> Figures:
     return found
 
 
-def compared(text: Figures, database: Figures) -> tuple[int, list[str]]:
+def compare_sources(text: Figures, database: Figures) -> tuple[int, list[str]]:
     """Returns how many numbers agree, and a sentence for each difference."""
     shared = [name for name in text if name in database]
     different = [name for name in shared if abs(text[name].value - database[name].value) > text[name].within]

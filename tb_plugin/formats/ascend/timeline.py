@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_stack, as_types, kind_of_task
 from tb_plugin.formats.ascend.lanes import Lane, Lanes
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import rows_starting_at
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -153,7 +153,7 @@ class Timeline:
         key = np.concatenate(
             (columns["pid"].astype(np.int64) * width + columns["tid"], pid[some] * np.int64(width) + tid[some])
         )
-        track = numbered(key)[0].astype(np.int32)
+        track = number_groups(key)[0].astype(np.int32)
         rows = np.flatnonzero(among)
         # If several rows start at the same time, the shortest one is the innermost.
         rows = rows[np.lexsort((-columns["dur_ns"][rows], columns["start_ns"][rows]))]

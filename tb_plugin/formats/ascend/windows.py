@@ -14,7 +14,7 @@ from tb_plugin.formats._chrome.columns import Column, int64s
 from tb_plugin.formats._chrome.generic.events import Event, decode
 from tb_plugin.formats._chrome.interning import as_text
 from tb_plugin.formats._chrome.other_events import Names
-from tb_plugin.formats._chrome.parse import passed
+from tb_plugin.formats._chrome.parse import single_pass
 from tb_plugin.formats._chrome.survey import LinkedWork, Surveying
 from tb_plugin.formats._chrome.window_cut import Cut
 from tb_plugin.formats.ascend import filenames as files
@@ -23,12 +23,12 @@ from tb_plugin.formats.ascend.csv_table import CsvTable, Keep
 from tb_plugin.formats.ascend.filenames import by_kind
 from tb_plugin.formats.ascend.kernel_details import DURATION, START, Kernels, places_among
 from tb_plugin.formats.ascend.lanes import Lane, Lanes
-from tb_plugin.formats.ascend.memory_estimate import needed
+from tb_plugin.formats.ascend.memory_estimate import estimated_peak_bytes
 from tb_plugin.formats.ascend.one_file import OneFile, Steady
 from tb_plugin.formats.ascend.timeline import IN_PAIRS
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.model.trace.links import rows_starting_at
-from tb_plugin.model.trace.order import FAR, touching
+from tb_plugin.model.trace.order import FAR, overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.annotations import with_own
 from tb_plugin.model.trace.table import Window
@@ -142,7 +142,7 @@ def _connection(event: Event) -> int:
     return stated if type(stated) is int and 0 < stated < 2**63 else MISSING
 
 
-def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
+def survey(source: Source, options: ReadOptions, progress: Progress) -> Survey:
     """Returns time bounds, steps and device work of the trace view. Raises WindowUnsupported if there is none."""
     source = Steady(source)
     names = by_kind(source.names())
@@ -152,11 +152,11 @@ def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey
             "a profile without a trace view cannot be opened as a time window.", next(iter(source.names()), "")
         )
     surveying = AscendSurvey(with_own(TORCH_NPU.steps, options.own_steps))
-    with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
+    with single_pass(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
         found = surveying.finish()
     # Assumes that table rows are distributed over time like the events.
     sizes = {name: _size(source, name) for kind, name in names.items() if kind in _PARTIAL_TABLES}
-    share = 1 + needed(sizes) / max(1, needed({view: FileSize(stream.text_bytes)}))
+    share = 1 + estimated_peak_bytes(sizes) / max(1, estimated_peak_bytes({view: FileSize(stream.text_bytes)}))
     return replace(found, cell_bytes=tuple(round(size * share) for size in found.cell_bytes))
 
 
@@ -198,7 +198,7 @@ class Rows:
         """Returns the kernels in the window, and their rows in ``columns``, -1 for none."""
         drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
         row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
-        inside = touching(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
+        inside = overlaps_range(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
         kept = np.flatnonzero((row != MISSING) | inside)
         return kernels.take(kept), row[kept]
 
@@ -209,7 +209,7 @@ class Rows:
         """
         start, has_start = table.nanoseconds(START)
         duration, _ = table.nanoseconds(DURATION)
-        return ~has_start | touching(start, start + duration, self._begin - self._lag, self._end + self._lag)
+        return ~has_start | overlaps_range(start, start + duration, self._begin - self._lag, self._end + self._lag)
 
     def _blocks(self, table: CsvTable) -> Bool:
         start, has_start = table.nanoseconds("Allocation Time(us)")

@@ -9,7 +9,7 @@ from tb_plugin.formats._chrome.document import Document
 from tb_plugin.formats._chrome.generic.events import Event, decode
 from tb_plugin.formats._chrome.generic.rows import Collected, without_device
 from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes
-from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
+from tb_plugin.formats._chrome.parse import Tally, no_events, report_of, single_pass
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.chrome_json import FORMATS, READER_ID
 from tb_plugin.formats.format_entry import DeclaredReader
@@ -29,7 +29,7 @@ class ChromeJsonReader(DeclaredReader, entry=FORMATS[0]):
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         reading = _Reading()
-        with passed(source, options, reading, decode, progress) as (document, stream):
+        with single_pass(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
 
 

@@ -16,7 +16,7 @@ from tb_plugin.formats.execution_trace.nodes import Nodes
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import text_of
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.report import ReadReport
 
@@ -92,7 +92,7 @@ def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], boo
             node, at = _JSON.raw_decode(text, start.end())
             count += 1
             if count > skipped:
-                nodes.take(storable(node, text[start.end() : at].encode(errors="replace"), log))
+                nodes.take(to_storable(node, text[start.end() : at].encode(errors="replace"), log))
     except (ValueError, RecursionError):
         pass
     log.add("truncated_tail", "dropped", at, text="the JSON is truncated or damaged from here on")

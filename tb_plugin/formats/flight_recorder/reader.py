@@ -18,7 +18,7 @@ from tb_plugin.formats.flight_recorder.records import Records, groups_of, status
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.flight_recorder import RawFlight
 from tb_plugin.model.trace.report import ReadReport
 
@@ -134,7 +134,9 @@ def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, boo
     try:
         while position < len(text) and (start := _NEXT.match(text, position)):
             entry, position = _JSON.raw_decode(text, start.end())
-            entries.append(storable(entry, text[start.end() : position].encode(errors="replace"), log, numbers=False))
+            entries.append(
+                to_storable(entry, text[start.end() : position].encode(errors="replace"), log, numbers=False)
+            )
     except (ValueError, RecursionError):
         pass
     log.add(

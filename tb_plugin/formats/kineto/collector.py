@@ -17,7 +17,7 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.other_events import Counters, Marks, Names
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.kineto.decoding import Decoding
-from tb_plugin.formats.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
+from tb_plugin.formats.kineto.events import NO_ARGS, CounterArgs, Event, detach, merge_arguments
 from tb_plugin.formats.kineto.other_events import Arrows, Memory
 from tb_plugin.formats.kineto.rows import RowColumns
 from tb_plugin.formats.kineto.torch_2_14 import FIRST_DEPENDENCY
@@ -48,7 +48,7 @@ class Collector:
         self.dependencies = Arrows(self.interner)
         self.bound = Arrows(self.interner)
         self.names = Names()
-        self.marks = Marks(detached, merged, log)
+        self.marks = Marks(detach, merge_arguments, log)
         self.event_count = 0
         self.cut = None if window is None else cut_of(window)
         self._log = log

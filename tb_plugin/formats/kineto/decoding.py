@@ -37,9 +37,9 @@ INTERNAL = frozenset(
 
 ``Device`` (2021) repeats the process.
 """
-KNOWN = {field.encode_name: field for field in msgspec.structs.fields(Args)}  # by name in the file
+KNOWN_FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Args)}  # by name in the file
 _ALWAYS_FIELDS = ("bytes",)  # set by readers from a vendor-specific name
-_DEFAULTS = {field.name: field.default for field in KNOWN.values()}
+_DEFAULTS = {field.name: field.default for field in KNOWN_FIELDS.values()}
 _BINDING = b'"bind_id"'
 _BOUND_CATEGORY = "mtia_insight"
 _FORBIDDEN_LETTERS = frozenset('\\"')
@@ -70,7 +70,7 @@ class Decoding:
         self.binds = False  # some events have a bind_id (``BoundEvent``)
         self.left_out = False  # some arguments have too many names, or names that cannot become fields
         self._is_full = False
-        self._used: dict[str, msgspec.structs.FieldInfo] = {name: KNOWN[name] for name in _ALWAYS_FIELDS}
+        self._used: dict[str, msgspec.structs.FieldInfo] = {name: KNOWN_FIELDS[name] for name in _ALWAYS_FIELDS}
         self._learned: dict[str, Learned] = {}
         self._counts: Counter[str] = Counter()
         self._witness = _Absent()
@@ -114,7 +114,7 @@ class Decoding:
         decoder = self._decoders.get((digits, strict)) or self._decoder(digits, strict)
         before = [sys.getrefcount(learned.absent) for learned in self._learned.values()]
         witnessed = sys.getrefcount(self._witness)
-        events = decoded(decoder, text)
+        events = decode(decoder, text)
         structs = sys.getrefcount(self._witness) - witnessed
         for learned, count in zip(self._learned.values(), before, strict=True):
             self._counts[learned.key] += structs - (sys.getrefcount(learned.absent) - count) if structs else len(events)
@@ -126,9 +126,11 @@ class Decoding:
             found = [msgspec.json.decode(raw, type=dict[str, msgspec.Raw]) for raw in arguments(text) if raw != b"null"]
         except NOT_DECODED:
             return False
-        used = {key: KNOWN[key] for args in found for key in args if key in KNOWN and key not in self._used}
+        used = {
+            key: KNOWN_FIELDS[key] for args in found for key in args if key in KNOWN_FIELDS and key not in self._used
+        }
         self._used |= used
-        known = KNOWN.keys() | self._learned.keys()
+        known = KNOWN_FIELDS.keys() | self._learned.keys()
         new: dict[str, bool] = {}
         for args in found:
             for key in sorted(args.keys() - known, key=list(args).index):
@@ -153,7 +155,9 @@ class Decoding:
             for one in self._learned.values()
         ]
         fields.append(("witness", Any, msgspec.field(default=self._witness, name="(witness)")))
-        own = self._used if strict else KNOWN  # a lenient decoder skips unknown names silently, so it needs all fields
+        own = (
+            self._used if strict else KNOWN_FIELDS
+        )  # a lenient decoder skips unknown names silently, so it needs all fields
         fields += [
             (one.name, one.type, msgspec.field(default=one.default, name=one.encode_name)) for one in own.values()
         ]
@@ -176,7 +180,7 @@ def _is_nested(raw: msgspec.Raw) -> bool:
     return bytes(memoryview(raw)[:1]) in (b"[", b"{")
 
 
-def decoded(decoder: msgspec.json.Decoder[Any], text: bytes | memoryview) -> Any:
+def decode(decoder: msgspec.json.Decoder[Any], text: bytes | memoryview) -> Any:
     """Decodes a text. Raises one of NOT_DECODED."""
     return decoder.decode(text)
 

@@ -128,7 +128,7 @@ def arguments(text: bytes | memoryview) -> list[msgspec.Raw]:
     return [event.args for event in _ARGUMENTS.decode(text) if event.args is not ABSENT]
 
 
-def detached(args: Args | None) -> Args | None:
+def detach(args: Args | None) -> Args | None:
     """Returns a copy with raw values copied out of the chunk's buffer."""
     if args is None:
         return None
@@ -141,7 +141,7 @@ def detached(args: Args | None) -> Args | None:
     return type(args)(**copied)
 
 
-def merged(begun: Args | None, ended: Args | None) -> Args | None:
+def merge_arguments(begun: Args | None, ended: Args | None) -> Args | None:
     """Returns the merged arguments of a begin and an end event. The end event takes precedence."""
     if begun is None or ended is None:
         return begun or ended

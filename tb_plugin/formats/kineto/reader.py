@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_plugin.devices import describe_all
 from tb_plugin.formats._chrome.columns import Values
 from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes, room_bytes
-from tb_plugin.formats._chrome.parse import Counted, Passed, Tally, no_events, passed, report_of
+from tb_plugin.formats._chrome.parse import Counted, Passed, Tally, no_events, report_of, single_pass
 from tb_plugin.formats._chrome.times import NeedsDigits
 from tb_plugin.formats.base import FileSize, JobInfo, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
@@ -25,7 +25,13 @@ from tb_plugin.formats.kineto.events import Event
 from tb_plugin.formats.kineto.filenames import READER_ID, process_in
 from tb_plugin.formats.kineto.identity import identify
 from tb_plugin.formats.kineto.survey import KinetoSurvey
-from tb_plugin.formats.kineto.torch_2_14 import bound, completed, concatenate_arrows, dependencies, intern_regions
+from tb_plugin.formats.kineto.torch_2_14 import (
+    bound_arrows,
+    complete_arguments,
+    concatenate_arrows,
+    dependencies,
+    intern_regions,
+)
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.steps.annotations import with_own
 from tb_plugin.model.trace.strings import StringTable
@@ -51,7 +57,7 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
         Raises UnreadableTrace, StorageError, and any error from ``progress``.
         """
         reading = Reading(options)
-        with passed(source, options, reading, reading.decoding, progress) as (document, stream):
+        with single_pass(source, options, reading, reading.decoding, progress) as (document, stream):
             if "host_name" not in document.metadata and (process := process_in(source.names()[0])):
                 document.metadata["file_process"] = process
             return reading.finish(document, stream)
@@ -66,7 +72,7 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
         Raises any error that ``read`` raises.
         """
         surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
-        with passed(source, options, surveying, Decoding(), progress):
+        with single_pass(source, options, surveying, Decoding(), progress):
             return surveying.finish()
 
     def room_bytes(self, memory_bytes: int) -> int:
@@ -156,9 +162,11 @@ class Reading:
         counters, series = of_devices(collector.counters.take(), collector.interner)
         others = collector.rows.others.take()
         intern_regions(others, collector.interner)
-        device_args = completed(DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner)
+        device_args = complete_arguments(
+            DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner
+        )
         drawn = concatenate_arrows(
-            dependencies(arrows, core, collector.interner), bound(bound_flows, collector.interner)
+            dependencies(arrows, core, collector.interner), bound_arrows(bound_flows, collector.interner)
         )
         texts = collector.interner.texts
         return RawTrace(

@@ -20,10 +20,10 @@ from tb_plugin.formats._chrome.columns import Column, Values, int64s
 from tb_plugin.formats._chrome.events import ABSENT, ChromeEvent
 from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
-from tb_plugin.formats.classify import matches
-from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN, Learned, argument_values
+from tb_plugin.formats.classify import rows_matching_name
+from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN_FIELDS, Learned, argument_values
 from tb_plugin.formats.kineto.events import NO_ARGS, Args
-from tb_plugin.formats.kineto.sections import Sections, scalars, spread
+from tb_plugin.formats.kineto.sections import Sections, python_values, spread_column
 from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
 from tb_plugin.model.trace.order import FAR
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -179,14 +179,14 @@ class RowColumns:
         for key, column in (("start_ns", start_ns), ("name", name), ("category", category), ("pid", pid), ("tid", tid)):
             columns[key].add(column)
         columns["dur_ns"].add(np.zeros(count, np.int64))
-        columns["correlation"].add(spread(count, args.get("correlation")))
-        columns["external_id"].add(spread(count, args.get("External id")))
+        columns["correlation"].add(spread_column(count, args.get("correlation")))
+        columns["external_id"].add(spread_column(count, args.get("External id")))
         columns["device"].add(np.full(count, -1, np.int16))
         self.sections.add_columns(kinds, first, args)
         columns["kind"].add(kinds)
         for key, (places, values) in args.items():
-            if key not in KNOWN and key not in INTERNAL:
-                self.others.add(key, places + first, scalars(values))
+            if key not in KNOWN_FIELDS and key not in INTERNAL:
+                self.others.add(key, places + first, python_values(values))
         self.by_kind += np.bincount(kinds, minlength=_KINDS)
         self.count += count
         return first
@@ -206,7 +206,9 @@ class RowColumns:
         core = Core(**{name: column.take() for name, column in self._columns.items()})
         if not (core.kind == EventKind.MODULE).any():  # otherwise module calls would be counted twice
             named = _HOST_RANGES[core.kind]
-            modules = matches(core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES))
+            modules = rows_matching_name(
+                core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES)
+            )
             core.kind[modules] = EventKind.MODULE
         return core
 

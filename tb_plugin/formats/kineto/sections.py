@@ -89,7 +89,7 @@ class Sections:
         ):
             chosen = np.flatnonzero(np.isin(kinds, of_kinds))
             stated = {
-                column: spread(len(kinds), args[key], ids)[chosen]
+                column: spread_column(len(kinds), args[key], ids)[chosen]
                 for key, (column, ids) in named.items()
                 if key in args
             }
@@ -165,7 +165,7 @@ class Sections:
         self.collectives.add(rows, columns)
 
 
-def spread(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = None) -> npt.NDArray[Any]:
+def spread_column(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = None) -> npt.NDArray[Any]:
     """Returns a column of ``count`` rows with the values at their row indices: integers or string ids, -1 = missing."""
     column = np.full(count, -1, np.int64 if ids is None else np.int32)
     if stated is not None:
@@ -173,11 +173,11 @@ def spread(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = No
         if ids is not None:
             column[places] = ids.of(values if isinstance(values, list) else [b"%d" % each for each in values.tolist()])
         else:
-            column[places] = int64s(scalars(values)) if isinstance(values, list) else values
+            column[places] = int64s(python_values(values)) if isinstance(values, list) else values
     return column
 
 
-def scalars(values: Values) -> list[Any]:
+def python_values(values: Values) -> list[Any]:
     """Returns values as Python objects. Lists and objects stay raw JSON."""
     if not isinstance(values, list):
         return list(values.tolist())

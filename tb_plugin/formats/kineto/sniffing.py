@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tb_plugin.formats._chrome.sniffing import beginning, has_events
+from tb_plugin.formats._chrome.sniffing import has_events, text_start
 
 # Root keys that only Kineto writes. One is enough, even without events.
 _ROOT_KEY = re.compile(
@@ -24,4 +24,4 @@ def looks_like_trace(head: bytes) -> bool:
     """Returns True if the events look like those of torch.profiler, or if there is a root key of Kineto."""
     if has_events(head) and _MARK.search(head):
         return True
-    return beginning(head).startswith(b"{") and _ROOT_KEY.search(head) is not None
+    return text_start(head).startswith(b"{") and _ROOT_KEY.search(head) is not None

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.kineto.rows import Core
-from tb_plugin.lib.groupby import numbered, side_by_side
+from tb_plugin.lib.groupby import number_groups, side_by_side
 from tb_plugin.model.trace.extra_columns import REGIONS, OpenColumn
 from tb_plugin.model.trace.graph_regions import listed_regions
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, of_kind
@@ -31,7 +31,7 @@ FIRST_DEPENDENCY = 2**40  # ids of launches are 32-bit correlation ids
 _NEAR_NS = 2  # both ends are rounded separately
 
 
-def completed(args: DeviceArgs, others: Sequence[OpenColumn], rows: int, interner: Interner) -> DeviceArgs:
+def complete_arguments(args: DeviceArgs, others: Sequence[OpenColumn], rows: int, interner: Interner) -> DeviceArgs:
     """Returns the device arguments with hardware streams instead of lanes, and with copy directions added."""
     stated = {column.key: _texts(column, rows, interner) for column in others if column.key in _KEYS}
     if not stated or not len(args.row):
@@ -77,7 +77,7 @@ def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
     nodes = np.flatnonzero(of_kind(core.kind, *ON_DEVICE))
     begin, end = core.start_ns[nodes], core.start_ns[nodes] + core.dur_ns[nodes]
     lanes = np.concatenate((_lane(core.pid[nodes], core.tid[nodes]), _lane(found.start_pid, found.start_tid)))
-    number = numbered(lanes)[0]
+    number = number_groups(lanes)[0]
     lane, wanted = number[: len(nodes)], number[len(nodes) :]
     ends, starts = side_by_side((lane.astype(np.int32), end), (wanted.astype(np.int32), found.start_time_ns))
     order = np.lexsort((begin, ends))
@@ -92,7 +92,7 @@ def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
     return _named_arrows(started, DEPENDENCY, interner)
 
 
-def bound(found: Flows, interner: Interner) -> ArrowEnds:
+def bound_arrows(found: Flows, interner: Interner) -> ArrowEnds:
     """Returns arrows between events with the same ``bind_id``, from start to start."""
     return _named_arrows(found, BOUND, interner) if len(found.start_time_ns) else ArrowEnds()
 

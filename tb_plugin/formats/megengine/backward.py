@@ -32,7 +32,9 @@ class Pass:
     forward: Sequence[int]  # operators since the previous pass, in order
 
 
-def paired(passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozenset[int]]) -> list[tuple[int, int]]:
+def forward_pairs(
+    passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozenset[int]]
+) -> list[tuple[int, int]]:
     """Returns pairs (scope, forward operator).
 
     ``kind`` and ``tensors`` contain the kind of each slice, and the tensors that it reads or creates.

@@ -156,7 +156,7 @@ def _single_device(physical: Mapping[tuple[str, str], str], process: str) -> str
     return devices.pop() if len(devices) == 1 else _UNNAMED
 
 
-def described(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
+def describe_devices(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
     """Returns the devices with number and type derived from their names. CPUs get no number, as in allocator events."""
     found = [_NUMBERED.fullmatch(device.id) for device in devices]
     return tuple(

@@ -10,7 +10,7 @@ from typing import Any
 
 from tb_plugin.formats._chrome.document import Document
 from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes
-from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
+from tb_plugin.formats._chrome.parse import Tally, no_events, report_of, single_pass
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
@@ -34,7 +34,7 @@ class MegEngineReader(DeclaredReader, entry=FORMATS[0]):
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         reading = _Reading(options)
-        with passed(source, options, reading, decode, progress) as (document, stream):
+        with single_pass(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
 
 

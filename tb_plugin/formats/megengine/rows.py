@@ -13,7 +13,7 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.megengine import lanes as of_lanes
 from tb_plugin.formats.megengine.events import COMPLETE, FINISH, INSTANT, START, STEP, Events
 from tb_plugin.formats.megengine.lanes import Lanes, ends_of
-from tb_plugin.formats.megengine.slices import Slices, numbers, text_ids
+from tb_plugin.formats.megengine.slices import Slices, integer_argument, text_ids
 from tb_plugin.model.trace.schema import MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
@@ -71,7 +71,7 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
         found: Bool = known[names]
         return found
 
-    stated = numbers(events.args.get("__id__"), len(events))
+    stated = integer_argument(events.args.get("__id__"), len(events))
     operation = np.maximum(stated[slices.begin], stated[slices.end])
     for phase in (START, STEP):
         at, owner = ends_of(events, slices, lanes, _is(events, phase, category[of_lanes.DISPATCH]))

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.formats._chrome.pairing import matched
+from tb_plugin.formats._chrome.pairing import matched_ends
 from tb_plugin.formats.megengine.events import BEGIN, END, Events
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -37,7 +37,7 @@ class Slices:
 
     def around(self, lane: Int32, position: Int64) -> Int32:
         """Returns the innermost slice of a lane that is open at each event index, -1 for none."""
-        return innermost(self.lane, self.begin, self.end, self.parent, lane, position)
+        return innermost_at(self.lane, self.begin, self.end, self.parent, lane, position)
 
     def of_events(self, count: int) -> Int32:
         """Returns the slice that each event starts or ends, -1 for none.
@@ -52,7 +52,7 @@ class Slices:
 def slices_of(events: Events, lane: Int32) -> Slices:
     """Returns the slices of all events. ``lane`` contains the lane of each event."""
     marks = np.flatnonzero((events.phase == BEGIN) | (events.phase == END))
-    begin, end = matched(lane[marks], marks, events.phase[marks] == BEGIN)
+    begin, end = matched_ends(lane[marks], marks, events.phase[marks] == BEGIN)
     begin, end = marks[begin], marks[end]
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
@@ -60,7 +60,7 @@ def slices_of(events: Events, lane: Int32) -> Slices:
     return Slices(of, begin, end, nest(of, begin, end).parent, len(marks) - 2 * len(begin))
 
 
-def numbers(column: OpenColumn | None, count: int) -> Int64:
+def integer_argument(column: OpenColumn | None, count: int) -> Int64:
     """Returns the integer values of an argument by event; -1 = missing."""
     found = np.full(count + 1, MISSING, np.int64)
     if column is not None and not column.is_text:
@@ -77,7 +77,7 @@ def text_ids(column: OpenColumn | None, count: int) -> Int32:
     return found
 
 
-def moved(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn]:
+def columns_by_row(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn]:
     """Converts columns from event to row indices. If both events of a slice have a value, the end event's is used."""
     columns = {}
     for key, column in args.items():

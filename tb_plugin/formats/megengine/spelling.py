@@ -10,12 +10,12 @@ from tb_plugin.model.trace.schema import MISSING
 _BITS = re.compile(r"(\d+)\D*$")
 
 
-def dims(shape: str) -> str:
+def shape_json(shape: str) -> str:
     """Converts a shape such as ``{4,3,16,16}`` to JSON."""
     return f"[{', '.join(part.strip() for part in shape.strip('{}').split(',') if part.strip().isdigit())}]"
 
 
-def quoted(dtype: str) -> str:
+def dtype_json(dtype: str) -> str:
     """Returns a type name as JSON."""
     return json.dumps(dtype, ensure_ascii=False)
 

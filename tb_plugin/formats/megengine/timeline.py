@@ -16,12 +16,12 @@ from tb_plugin.formats.classify import call_names, class_names, name_flags, own_
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.megengine import lanes as of_lanes
 from tb_plugin.formats.megengine.arrows import dependencies, launches, operations_around
-from tb_plugin.formats.megengine.backward import SUFFIX, paired, passes_of
+from tb_plugin.formats.megengine.backward import SUFFIX, forward_pairs, passes_of
 from tb_plugin.formats.megengine.events import BACKTRACE, INSTANT, Events
-from tb_plugin.formats.megengine.lanes import described, lanes_of, places_of_lanes
+from tb_plugin.formats.megengine.lanes import describe_devices, lanes_of, places_of_lanes
 from tb_plugin.formats.megengine.rows import BASE_BITS, LAUNCHED, WAITS, base_names, copy_names, kinds_of, moments_of
-from tb_plugin.formats.megengine.slices import moved, numbers, slices_of, text_ids
-from tb_plugin.formats.megengine.spelling import dims, integer_in, quoted, width_of
+from tb_plugin.formats.megengine.slices import columns_by_row, integer_argument, slices_of, text_ids
+from tb_plugin.formats.megengine.spelling import dtype_json, integer_in, shape_json, width_of
 from tb_plugin.formats.megengine.steps import STOPPED, Marks, Rows, recorded_steps
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES, OpenColumn, ReportedSteps
 from tb_plugin.model.trace.kernel_rules import RuleFile
@@ -82,7 +82,7 @@ class Timeline:
             "classes": classes,
             "others": self._others(),
             "reported_steps": self._steps(core),
-            "devices": described(describe_all(self.places.devices, {}, (), frozenset())),
+            "devices": describe_devices(describe_all(self.places.devices, {}, (), frozenset())),
             "strings": StringTable(texts),
         }
 
@@ -122,9 +122,9 @@ class Timeline:
     # sections
 
     def _others(self) -> tuple[OpenColumn, ...]:
-        columns = moved(self.events.args, self.row_of)
+        columns = columns_by_row(self.events.args, self.row_of)
         found = [column for key, column in columns.items() if key not in _COLUMN_ARGUMENTS]
-        owner, shapes = self._tensors_of("Output", "shape", dims)
+        owner, shapes = self._tensors_of("Output", "shape", shape_json)
         if len(owner) and RESULT_SHAPES not in columns:
             found.append(OpenColumn(RESULT_SHAPES, owner, shapes, is_text=True, title="Output shapes"))
         return tuple(found)
@@ -138,9 +138,9 @@ class Timeline:
             stack[stack_rows[stack_rows != MISSING]] = stacks.value[stack_rows != MISSING]
         shapes = np.full(self.count, MISSING, np.int32)
         types = shapes.copy()
-        owner, shape = self._tensors_of("Input", "shape", dims)
+        owner, shape = self._tensors_of("Input", "shape", shape_json)
         shapes[owner] = shape
-        owner, dtype = self._tensors_of("Input", "dtype", quoted)
+        owner, dtype = self._tensors_of("Input", "dtype", dtype_json)
         types[owner] = dtype
         on_host = of_kind(core.kind, EventKind.OPERATOR, EventKind.RUNTIME)
         row = np.flatnonzero(on_host & ((stack != MISSING) | (shapes != MISSING)))
@@ -189,7 +189,7 @@ class Timeline:
             if sizes.is_text:
                 values = np.array([integer_in(self.interner.texts[i]) for i in values.tolist()], np.int64)
             stated[sizes.row] = values.astype(np.int64)
-        elements = numbers(self.events.args.get("nr_elements"), len(self.events))
+        elements = integer_argument(self.events.args.get("nr_elements"), len(self.events))
         dtype = text_ids(self.events.args.get("dtype"), len(self.events))
         width = {i: width_of(self.interner.texts[i]) for i in np.unique(dtype[dtype != MISSING]).tolist()}
         of_elements = elements[end] * np.array([width.get(i, 0) for i in dtype[end].tolist()], np.int64)
@@ -222,7 +222,7 @@ class Timeline:
         mode = text_ids(events.args.get("mode"), len(events))[slices.end]
         chosen = self._collective(core)[self.row] & (mode != MISSING)
         inputs = np.flatnonzero((self.bare == self.interner.names["Input"]) & (slices.parent != MISSING))
-        elements = numbers(events.args.get("nr_elements"), len(events))[slices.end]
+        elements = integer_argument(events.args.get("nr_elements"), len(events))[slices.end]
         dtype = text_ids(events.args.get("dtype"), len(events))[slices.end]
         total = np.full(len(slices), MISSING, np.int64)
         np.maximum.at(total, slices.parent[inputs], elements[inputs])
@@ -300,7 +300,7 @@ class Timeline:
         kind[nodes] = [self.interner.text(texts[name].removesuffix(SUFFIX)) for name in self.bare[nodes].tolist()]
         tensors = self._tensors(operators)
         passes = passes_of(slices.lane, slices.parent, slices.begin, slices.end, nodes, forward)
-        pairs = np.array(paired(passes, kind.tolist(), tensors), np.int64).reshape(-1, 2)
+        pairs = np.array(forward_pairs(passes, kind.tolist(), tensors), np.int64).reshape(-1, 2)
         source, target = self.row[pairs[:, 1]], self.row[pairs[:, 0]]
         return Flows(
             core.start_ns[source],
@@ -317,7 +317,7 @@ class Timeline:
         A scope includes the tensors read by operators directly inside it. Other slices have no tensors.
         """
         slices = self.slices
-        number = numbers(self.events.args.get("id"), len(self.events))[slices.end]
+        number = integer_argument(self.events.args.get("id"), len(self.events))[slices.end]
         names = self.interner.names
         read = self.bare == names["Input"]
         at = np.flatnonzero((read | (self.bare == names["Output"])) & (slices.parent != MISSING))

@@ -270,7 +270,7 @@ class _Run:
         found = self.stacks.get(key)
         if found is None:
             frames = []
-            for number in references(self.buffer, at):
+            for number in decode_references(self.buffer, at):
                 frame = self.memo.objects.get(number)
                 if type(frame) is not dict:
                     return MISSING
@@ -322,7 +322,7 @@ def _cut(buffer: bytes, begin: Int64, size: Int64) -> pa.Array:
     )
 
 
-def references(buffer: bytes, at: int) -> list[int]:
+def decode_references(buffer: bytes, at: int) -> list[int]:
     """Returns the memo indices in a reference list that ``scan`` found."""
     found: list[int] = []
     many = buffer[at] == ord("(")

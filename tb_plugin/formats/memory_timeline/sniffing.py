@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from tb_plugin.formats._chrome.filenames import run_of
-from tb_plugin.formats._chrome.sniffing import beginning
+from tb_plugin.formats._chrome.sniffing import text_start
 from tb_plugin.formats.base import Candidate
 
 READER_ID = "memory_timeline"
@@ -48,7 +48,7 @@ def candidate_of(path: str) -> Candidate | None:
 
 def form_of(head: bytes) -> Form | None:
     """Returns the form of the file, or None if it is not a memory timeline. ``head``: first bytes of the file."""
-    text = beginning(head)
+    text = text_start(head)
     if _RAW.match(text):
         return "raw"
     if _NOTHING.match(text):

@@ -18,11 +18,11 @@ from tb_plugin.formats._chrome.columns import Values
 from tb_plugin.formats._chrome.events import NOT_DECODED
 from tb_plugin.formats.base import ReadState
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.perfetto.interned import quoted
+from tb_plugin.formats.perfetto.interned import text_json
 from tb_plugin.formats.perfetto.packets import Packets
 from tb_plugin.formats.perfetto.schema import BEGIN, END
 from tb_plugin.formats.perfetto.torch import TorchText
-from tb_plugin.formats.perfetto.wire import PADDING, Fields, Malformed, contents, fields
+from tb_plugin.formats.perfetto.wire import PADDING, Fields, Malformed, content_start, fields
 from tb_plugin.model.trace.table import RawTrace
 
 Int64 = npt.NDArray[np.int64]
@@ -90,7 +90,7 @@ class TorchColumns:
         """Adds undecoded packets. ``ends`` contains the end offset of each packet in ``text``."""
         data = np.frombuffer(text + PADDING, np.uint8)
         end = np.array(ends, np.int64)
-        begin = contents(data, np.append(0, end[:-1]))
+        begin = content_start(data, np.append(0, end[:-1]))
         top = fields(data, begin, end)
         events, times = top.of(_TRACK_EVENT), np.zeros(len(begin), np.int64)
         stated = top.of(_TIMESTAMP)
@@ -226,7 +226,7 @@ class TorchColumns:
 
     def _texts(self, text: bytes, begin: Int64, end: Int64, name: bytes) -> list[bytes]:
         """Returns the values of annotations as JSON. All annotations have the same name."""
-        known, head = self._text.annotations, f"{quoted(name.decode('utf-8', 'replace'))}:"
+        known, head = self._text.annotations, f"{text_json(name.decode('utf-8', 'replace'))}:"
         members = [known[text[first:last]] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
         distinct = {member: member[len(head) :].encode() for member in set(members)}
         if not all(member.startswith(head) for member in distinct):

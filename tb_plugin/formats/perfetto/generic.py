@@ -12,7 +12,7 @@ from typing import Any
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.clocks import BOOT, Clocks
 from tb_plugin.formats.perfetto.gpu_stages import Stages
-from tb_plugin.formats.perfetto.interned import Interned, number, plain, quoted
+from tb_plugin.formats.perfetto.interned import Interned, clean_text, float_json, text_json
 from tb_plugin.formats.perfetto.schema import BEGIN, COUNTER, END, INSTANT, Trace
 from tb_plugin.formats.perfetto.skipped_packets import Unshown
 from tb_plugin.formats.perfetto.tracks import CounterTrack, Tracks, name_event
@@ -169,11 +169,13 @@ class ToolText:
     def _categories(self, event: Any, sequence: _Sequence) -> str:
         known = sequence.interned.categories
         texts = [known.get(iid, "") for iid in event.category_iids]
-        return quoted(",".join(texts + [plain(raw, self._log) for raw in event.categories]))
+        return text_json(",".join(texts + [clean_text(raw, self._log) for raw in event.categories]))
 
     def _name(self, event: Any, sequence: _Sequence) -> str:
         iid = event.name_iid or (event.legacy_event.name_iid if event.HasField("legacy_event") else 0)
-        return quoted(sequence.interned.names.get(iid, f"(name {iid})") if iid else plain(event.name, self._log))
+        return text_json(
+            sequence.interned.names.get(iid, f"(name {iid})") if iid else clean_text(event.name, self._log)
+        )
 
     def _legacy(self, legacy: Any, phase: str) -> str:
         """Returns additional JSON members for an event recorded in Chrome's format."""
@@ -186,7 +188,7 @@ class ToolText:
             if legacy.HasField(field):
                 more += "," + form.format(hex(getattr(legacy, field)))
         if legacy.id_scope:
-            more += f',"scope":{quoted(plain(legacy.id_scope, self._log))}'
+            more += f',"scope":{text_json(clean_text(legacy.id_scope, self._log))}'
         return more
 
     def _extra_counters(self, event: Any, sequence: _Sequence) -> Iterator[tuple[CounterTrack, float]]:
@@ -200,7 +202,7 @@ class ToolText:
                 yield counter, _value(counter, value, sequence)
 
     def _counter(self, counter: CounterTrack, value: float, time: int) -> str:
-        text = number(value) if isinstance(value, float) else str(value)
+        text = float_json(value) if isinstance(value, float) else str(value)
         return f'{{"ph":"C","name":{counter.name},"pid":{counter.pid},"ts":{_us(time)},"args":{{"":{text}}}}}'
 
     def _flow_ends(self, event: Any, place: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.perfetto.interned import Interned, counter_names, number, plain, quoted, remember
+from tb_plugin.formats.perfetto.interned import Interned, clean_text, counter_names, float_json, remember, text_json
 from tb_plugin.formats.perfetto.schema import Extra, Launch
 
 # PyTorch's stage name -> category in its JSON
@@ -92,8 +92,8 @@ class Stages:
         events = []
         for counter in event.counters:
             name = names.get(counter.counter_id, f"counter {counter.counter_id}")
-            value = str(counter.int_value) if counter.HasField("int_value") else number(counter.double_value)
-            events.append(f'{{"ph":"C","name":{quoted(name)},{head},"args":{{"":{value}}}}}')
+            value = str(counter.int_value) if counter.HasField("int_value") else float_json(counter.double_value)
+            events.append(f'{{"ph":"C","name":{text_json(name)},{head},"args":{{"":{value}}}}}')
         return events
 
     def names(self, described: set[str]) -> list[str]:
@@ -105,7 +105,7 @@ class Stages:
         ]
         for (device, _), (lane, name) in self._lanes.items():
             events.append(
-                f'{{"ph":"M","name":"thread_name","pid":{device},"tid":{lane},"args":{{"name":{quoted(name)}}}}}'
+                f'{{"ph":"M","name":"thread_name","pid":{device},"tid":{lane},"args":{{"name":{text_json(name)}}}}}'
             )
         return events
 
@@ -153,7 +153,7 @@ class Stages:
         kind = interned.specifications.get(stage, "")
         lane = self._lane(device, queue, interned)
         label = interned.names.get(name) or interned.kernels.get(kernel) or kind or "(no name)"
-        text = f'"cat":{quoted(_CATEGORIES.get(kind, kind))},"name":{quoted(label)},"pid":{device},"tid":{lane}'
+        text = f'"cat":{text_json(_CATEGORIES.get(kind, kind))},"name":{text_json(label)},"pid":{device},"tid":{lane}'
         made = interned.stages[key] = (text, lane, kind == label == "HostNode")
         return made
 
@@ -177,7 +177,7 @@ class Stages:
             for argument in launch.args:
                 name = interned.launch_arguments.get(argument.name_iid, f"(argument {argument.name_iid})")
                 if name not in _DROPPED_ARGUMENTS:
-                    stated.append(f"{quoted(_ARGUMENTS.get(name, name))}:{argument.uint_value}")
+                    stated.append(f"{text_json(_ARGUMENTS.get(name, name))}:{argument.uint_value}")
             known = remember(interned.launches, raw, ",".join(stated))
         return known
 
@@ -204,10 +204,12 @@ class _Extras(dict[bytes, str]):
         except DecodeError:
             self._log.add("unreadable_annotation", "note")
             return ""
-        name = plain(extra.name, self._log)
+        name = clean_text(extra.name, self._log)
         if name in _DROPPED_ARGUMENTS:
             return remember(self, raw, "")
-        return remember(self, raw, f"{quoted(_ARGUMENTS.get(name, name))}:{_json_value(plain(extra.value, self._log))}")
+        return remember(
+            self, raw, f"{text_json(_ARGUMENTS.get(name, name))}:{_json_value(clean_text(extra.value, self._log))}"
+        )
 
 
 def _json_value(value: str) -> str:
@@ -219,4 +221,4 @@ def _json_value(value: str) -> str:
             return msgspec.json.encode(msgspec.json.decode(value)).decode()
         except (msgspec.DecodeError, RecursionError):
             pass
-    return quoted(value)
+    return text_json(value)

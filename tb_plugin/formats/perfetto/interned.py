@@ -34,7 +34,7 @@ def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
     return value
 
 
-def plain(raw: bytes, log: IssueLog) -> str:
+def clean_text(raw: bytes, log: IssueLog) -> str:
     """Decodes a text of the trace. Logs invalid UTF-8 and shortened texts."""
     if len(raw) > MAX_TEXT_BYTES:
         log.add("long_text", "repaired", text=f"texts longer than {MAX_TEXT_BYTES:,} bytes were shortened")
@@ -46,7 +46,7 @@ def plain(raw: bytes, log: IssueLog) -> str:
         return raw.decode(errors="replace")
 
 
-def quoted(text: str) -> str:
+def text_json(text: str) -> str:
     """Returns a text as JSON."""
     return msgspec.json.encode(text).decode()
 
@@ -79,16 +79,16 @@ class Interned:
             (self.kernels, data.kernels),
             (self.launch_arguments, data.launch_arg_names),
         ):
-            kept.update({each.iid: plain(each.name, self._log) for each in messages})
+            kept.update({each.iid: clean_text(each.name, self._log) for each in messages})
         for each in data.gpu_counter_descriptors:
             self.counters[each.iid] = (each.gpu_id, counter_names(each.descriptor, self._log))
-        self.annotations.name({each.iid: plain(each.name, self._log) for each in data.annotation_names})
-        self.annotations.value({each.iid: plain(each.name, self._log) for each in data.annotation_strings})
+        self.annotations.name({each.iid: clean_text(each.name, self._log) for each in data.annotation_names})
+        self.annotations.value({each.iid: clean_text(each.name, self._log) for each in data.annotation_strings})
 
 
 def counter_names(descriptor: Any, log: IssueLog) -> dict[int, str]:
     """Returns counter id -> name for the counters in a descriptor."""
-    return {spec.counter_id: plain(spec.name, log) for spec in descriptor.specs}
+    return {spec.counter_id: clean_text(spec.name, log) for spec in descriptor.specs}
 
 
 class Annotations(dict[bytes, str]):
@@ -146,16 +146,18 @@ class Annotations(dict[bytes, str]):
             if byte < 128:
                 return ""
             value = value << 7 | byte & 127
-        name = self._quoted.get(raw[2:at]) or remember(self._quoted, raw[2:at], quoted(plain(raw[2:at], self._log)))
+        name = self._quoted.get(raw[2:at]) or remember(
+            self._quoted, raw[2:at], text_json(clean_text(raw[2:at], self._log))
+        )
         return f"{name}:{value}"
 
     def _name_of(self, decoded: Any) -> str:
         raw = decoded.name
         if not raw and decoded.name_iid:
-            return quoted(self._names.get(decoded.name_iid, f"(name {decoded.name_iid})"))
+            return text_json(self._names.get(decoded.name_iid, f"(name {decoded.name_iid})"))
         name = self._quoted.get(raw)
         if name is None:
-            name = remember(self._quoted, raw, quoted(plain(raw, self._log)))
+            name = remember(self._quoted, raw, text_json(clean_text(raw, self._log)))
         return name
 
     def _value_of(self, decoded: Any, depth: int) -> str:
@@ -163,8 +165,8 @@ class Annotations(dict[bytes, str]):
         if has("int_value"):
             return str(decoded.int_value)
         if has("string_value"):
-            text = plain(decoded.string_value, self._log)
-            return "null" if self._of_torch and text == "null" else quoted(text)
+            text = clean_text(decoded.string_value, self._log)
+            return "null" if self._of_torch and text == "null" else text_json(text)
         if depth >= MAX_DEPTH:
             return '"..."'
         if decoded.array_values:
@@ -173,16 +175,16 @@ class Annotations(dict[bytes, str]):
             members = [f"{self._name_of(each)}:{self._value_of(each, depth + 1)}" for each in decoded.dict_entries]
             return f"{{{','.join(members)}}}"
         if has("double_value"):
-            return number(decoded.double_value)
+            return float_json(decoded.double_value)
         if has("bool_value"):
             return "true" if decoded.bool_value else "false"
         for field in ("uint_value", "pointer_value"):
             if has(field):
                 return str(getattr(decoded, field))
         if has("string_value_iid"):
-            return quoted(self._strings.get(decoded.string_value_iid, f"(value {decoded.string_value_iid})"))
+            return text_json(self._strings.get(decoded.string_value_iid, f"(value {decoded.string_value_iid})"))
         if has("legacy_json_value"):
-            return quoted(plain(decoded.legacy_json_value, self._log))
+            return text_json(clean_text(decoded.legacy_json_value, self._log))
         if has("nested_value"):
             return self._nested(decoded.nested_value, depth)
         return "[]" if self._of_torch else "null"  # PyTorch writes empty lists, such as shapes, without a value
@@ -193,19 +195,21 @@ class Annotations(dict[bytes, str]):
             return '"..."'
         if nested.dict_keys:
             pairs = zip(nested.dict_keys, nested.dict_values, strict=False)
-            members = [f"{quoted(plain(key, self._log))}:{self._nested(value, depth + 1)}" for key, value in pairs]
+            members = [
+                f"{text_json(clean_text(key, self._log))}:{self._nested(value, depth + 1)}" for key, value in pairs
+            ]
             return f"{{{','.join(members)}}}"
         if nested.array_values:
             return f"[{','.join([self._nested(each, depth + 1) for each in nested.array_values])}]"
         if nested.HasField("int_value"):
             return str(nested.int_value)
         if nested.HasField("double_value"):
-            return number(nested.double_value)
+            return float_json(nested.double_value)
         if nested.HasField("bool_value"):
             return "true" if nested.bool_value else "false"
-        return quoted(plain(nested.string_value, self._log))
+        return text_json(clean_text(nested.string_value, self._log))
 
 
-def number(value: float) -> str:
+def float_json(value: float) -> str:
     """Returns a float as JSON. NaN and infinity become text, as in PyTorch."""
     return repr(value) if value - value == 0 else f'"{value}"'

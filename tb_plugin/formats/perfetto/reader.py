@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import FileSize, Progress, Reader, ReadOptions, Source
-from tb_plugin.formats.format_entry import DeclaredReader, windowed
+from tb_plugin.formats.format_entry import DeclaredReader, as_windowed_reader
 from tb_plugin.formats.issues import is_packed_badly
 from tb_plugin.formats.perfetto import FORMATS, READER_ID
 from tb_plugin.model.trace.report import ReadReport
@@ -84,7 +84,7 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         from tb_plugin.formats.perfetto.translate import Translated
 
         translated = Translated(source, options.chunk_bytes, progress)
-        able = windowed(self._of_torch if translated.is_of_torch else self._of_tools)
+        able = as_windowed_reader(self._of_torch if translated.is_of_torch else self._of_tools)
         if able is None:
             what = "The file needs more memory than allowed. Only PyTorch traces can be opened as a time window."
             raise UnreadableTrace(what, source.names()[0], "Allow more memory, or record less.")
@@ -92,7 +92,7 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
 
     def room_bytes(self, memory_bytes: int) -> int:
         """Returns how many bytes of JSON can be read with ``memory_bytes`` of memory."""
-        able = windowed(self._of_torch)
+        able = as_windowed_reader(self._of_torch)
         return memory_bytes if able is None else able.room_bytes(memory_bytes)
 
 

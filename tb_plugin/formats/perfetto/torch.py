@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.begin_end_runs import Waiting
 from tb_plugin.formats.perfetto.gpu_stages import Stages
-from tb_plugin.formats.perfetto.interned import Annotations, Interned, quoted, remember
+from tb_plugin.formats.perfetto.interned import Annotations, Interned, remember, text_json
 from tb_plugin.formats.perfetto.schema import BEGIN, END, AnnotationList, Launched, TorchTrace, TrackEvent
 from tb_plugin.formats.perfetto.skipped_packets import Unshown
 from tb_plugin.formats.perfetto.tracks import Track, Tracks, name_event
@@ -184,7 +184,7 @@ class TorchText:
         else:  # in PyTorch, only profiler overhead and device waits have no category
             category = "overhead" if pid == "-1" else "cuda_sync"
         name = interned.names.get(event.name_iid, f"(name {event.name_iid})")
-        head = f'"cat":{quoted(category)},"name":{quoted(name)},"pid":{pid},"tid":{tid},"args":{{'
+        head = f'"cat":{text_json(category)},"name":{text_json(name)},"pid":{pid},"tid":{tid},"args":{{'
         return _Description(event.type, event.track_uuid, head, event.launched, is_complete=True)
 
     def note_launched(self, raw: bytes, correlation: int) -> None:

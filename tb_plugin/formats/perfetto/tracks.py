@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.perfetto.interned import plain, quoted
+from tb_plugin.formats.perfetto.interned import clean_text, text_json
 
 _MAX_PARENTS = 16
 _UNITS = {1: "ns", 2: "", 3: "bytes"}  # units by Perfetto's number
@@ -71,27 +71,27 @@ class Tracks:
             is_process = descriptor.HasField("process")
             builtin_name = descriptor.process.name if is_process else descriptor.thread.name
             # Chromium writes the whole command line as the process name; its options are removed.
-            if name := plain(builtin_name, self._log).partition(" --")[0] or self._name(descriptor):
+            if name := clean_text(builtin_name, self._log).partition(" --")[0] or self._name(descriptor):
                 yield "process_name" if is_process else "thread_name", self[uuid], name
 
     def _name(self, descriptor: Any) -> str:
-        return plain(descriptor.name or descriptor.static_name or descriptor.atrace_name, self._log)
+        return clean_text(descriptor.name or descriptor.static_name or descriptor.atrace_name, self._log)
 
     def _counter(self, uuid: int) -> CounterTrack:
         descriptor = self._descriptors.get(uuid)
         pid = self[uuid].pid
         if descriptor is None:
-            return CounterTrack(uuid, pid, quoted(f"counter {uuid}"))
+            return CounterTrack(uuid, pid, text_json(f"counter {uuid}"))
         counter = descriptor.counter
         builtin_name, implied = _BUILT_IN.get(counter.type, (f"counter {uuid}", ""))
         name = self._name(descriptor) or builtin_name
         if thread := self._thread_of(descriptor):
             name += f", thread {thread}"
-        unit = plain(counter.unit_name, self._log) or _UNITS.get(counter.unit, implied)
+        unit = clean_text(counter.unit_name, self._log) or _UNITS.get(counter.unit, implied)
         return CounterTrack(
             uuid,
             pid,
-            quoted(f"{name} ({unit})" if unit else name),
+            text_json(f"{name} ({unit})" if unit else name),
             counter.unit_multiplier or 1,
             counter.is_incremental,
             counter.type == _THREAD_TIME,
@@ -109,7 +109,7 @@ class Tracks:
         descriptor = self._descriptors.get(uuid)
         if descriptor is not None and descriptor.HasField("thread"):
             return Track(str(descriptor.thread.pid), str(descriptor.thread.tid))
-        return Track(self._process_of(descriptor), quoted(f"track {len(self._tracks) + 1}"))
+        return Track(self._process_of(descriptor), text_json(f"track {len(self._tracks) + 1}"))
 
     def _process_of(self, descriptor: Any) -> str:
         for _ in range(_MAX_PARENTS):
@@ -119,9 +119,9 @@ class Tracks:
                 if descriptor.HasField(kind):
                     return str(getattr(descriptor, kind).pid)
             descriptor = self._descriptors.get(descriptor.parent_uuid) if descriptor.parent_uuid else None
-        return quoted(_NOWHERE)
+        return text_json(_NOWHERE)
 
 
 def name_event(event: str, pid: str, tid: str, name: str) -> str:
     """Returns the event that names a process or thread, as JSON."""
-    return f'{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{{"name":{quoted(name)}}}}}'
+    return f'{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{{"name":{text_json(name)}}}}}'

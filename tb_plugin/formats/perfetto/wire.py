@@ -72,7 +72,7 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
     return Fields(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
-def contents(data: UInt8, at: Int64) -> Int64:
+def content_start(data: UInt8, at: Int64) -> Int64:
     """Returns the start of the content of byte fields. ``at``: offsets of their one-byte tags."""
     return _varints(data, at + 1)[1]
 

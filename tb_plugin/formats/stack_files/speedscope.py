@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.stack_profile import (
     MAX_DEPTH,
     Counted,
@@ -148,7 +148,7 @@ def _items(text: str, opening: str) -> tuple[list[Any], int]:
             found.append(item)
     except (ValueError, RecursionError):
         pass
-    return storable(found, text.encode(errors="replace"), numbers=False), at
+    return to_storable(found, text.encode(errors="replace"), numbers=False), at
 
 
 _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")

@@ -107,7 +107,7 @@ class ReportedSteps:
 
 
 # Value of a total if only a release was recorded, so that the allocated bytes are unknown.
-ONLY_RELEASED = -2
+RELEASE_WITHOUT_ALLOCATION = -2
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ class WritePart:
         analysis = analysis_by_id(self.view_id)
         numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
-            numbers = part_codec.borrowed(numbers, self._borrowed(models, view_id), names)
+            numbers = part_codec.with_borrowed(numbers, self._borrowed(models, view_id), names)
         body = isolated(analysis.title, lambda: part_codec.dump(numbers))
         put_atomically(self.target, lambda partial: partial.write_bytes(body))
         return self.target

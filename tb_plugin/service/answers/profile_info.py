@@ -15,7 +15,7 @@ from tb_plugin.service.answers.part_scheduler import progress
 from tb_plugin.service.catalog import problem_of
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries.format import VIEW
-from tb_plugin.service.workers.parse import expected
+from tb_plugin.service.workers.parse import expected_view
 from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Progress
 
@@ -45,7 +45,7 @@ def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Pro
     own = {view.id: view for view in (*profile.views, *profile.absent)}
     about_all = [each for each in registry.views_of(model) if each.scope == "workers" and each.id in own]
     theirs = {
-        each.id: expected(each)
+        each.id: expected_view(each)
         for each in about_all
         if not own[each.id].available and (each.id in known or (unread and not each.traits.hidden))
     }
@@ -62,10 +62,10 @@ def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Pro
 
 def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
     shown = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
-    return [expected(each) for each in shown if not each.traits.hidden]
+    return [expected_view(each) for each in shown if not each.traits.hidden]
 
 
-def later(entry: Entry) -> Profile:
+def unready_profile(entry: Entry) -> Profile:
     """Returns the state of a profile that could not answer yet.
 
     A profile that became ready or failed meanwhile is reported as loading, so that the client asks again.

@@ -19,7 +19,7 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.stacks.view import Places, choice_of, merged, threads_of
+from tb_plugin.views.stacks.view import Places, choice_of, merged_stacks, threads_of
 
 # Formats and their file extensions.
 SUFFIXES = {"folded": ".folded.txt", "speedscope": ".speedscope.json"}
@@ -36,7 +36,7 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
         raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
     choice = replace(choice_of(params), order="heavy")  # in time order there may be as many stacks as events
     # A flame graph merges all threads; speedscope shows one thread at a time.
-    places = merged(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
+    places = merged_stacks(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
     if not len(places):
         raise NotFoundError(f"No stack has {choice.weight} time.", "weight", "Choose other frames or another weight.")
     own = (places.host_ns if choice.weight == "host" else places.device_ns).tolist()

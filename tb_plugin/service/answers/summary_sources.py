@@ -24,7 +24,14 @@ from tb_plugin.service.loader import LEASE_SECONDS
 from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries.compute import current_settings
-from tb_plugin.service.summaries.format import Settings, SummaryRefused, Wanted, check_values, content_of, unchecked
+from tb_plugin.service.summaries.format import (
+    Settings,
+    SummaryRefused,
+    Wanted,
+    check_values,
+    content_of,
+    decode_unchecked,
+)
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
@@ -77,7 +84,7 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
         try:
             with open_local(summary.file) as stream:
                 content = content_of(stream, room)
-            part, size = unchecked(content, summary.wanted, room)
+            part, size = decode_unchecked(content, summary.wanted, room)
             room -= size
             made.append(part)
             places.append(place)

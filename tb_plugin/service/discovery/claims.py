@@ -48,7 +48,7 @@ class Claims:
             self._files.update(draft.candidate.names, draft.candidate.also)
 
 
-def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> list[ProfileFiles]:
+def number_spans(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> list[ProfileFiles]:
     """Returns the profiles with unique span ids per worker: "1", "2", ... sorted by time, then profiles without a
     time.
 

@@ -16,8 +16,8 @@ from pathlib import PurePosixPath
 
 from tb_plugin import settings
 from tb_plugin.formats.base import JobInfo
-from tb_plugin.formats.format_entry import identifying
-from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
+from tb_plugin.formats.format_entry import as_identifying_reader
+from tb_plugin.lib.intervals import RECORDING_SLACK_NS, split_by_gaps
 from tb_plugin.model.trace.worker_names import rank_worker
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
@@ -41,7 +41,7 @@ def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
     """Returns the first and the last profile of each run. They show whether the run may belong to a job."""
     first: dict[str, dict[str, ProfileFiles]] = defaultdict(dict)
     for one in found:
-        if identifying(one.reader) is not None:
+        if as_identifying_reader(one.reader) is not None:
             first[one.run].setdefault(one.worker, one)
     every = [[*workers.values()] for workers in first.values()]
     return [one for profiles in every for one in dict.fromkeys((profiles[0], profiles[-1]))]
@@ -56,7 +56,7 @@ def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, 
     return [one for one in found if one.run in parts]
 
 
-def extent(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
+def recording_span(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
     """Returns start and end of a recording, in nanoseconds. They are equal if the end is unknown."""
     start_ns = job.start_ns or 0
     end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
@@ -71,7 +71,7 @@ def concurrent_groups(
     recorded: dict[tuple[_Key, int], list[_Recording]] = defaultdict(list)
     for one in found:
         if (job := jobs.get(one)) is not None and job.start_ns is not None:
-            recorded[_key(one, job), job.rank].append((*extent(one, job), one))
+            recorded[_key(one, job), job.rank].append((*recording_span(one, job), one))
     processes = [_process(key, rank, items, jobs) for (key, rank), items in recorded.items()]
     return [[process.profiles[i] for process, i in cycle] for cycle in _cycles(processes)]
 
@@ -155,7 +155,7 @@ def _processes(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInf
             continue
         key = _key(one, job)
         process = job.process or f"{one.run}/{one.worker}"
-        recorded[key, job.rank, process, _own(_folder(one), ranks[key])].append((*extent(one, job), one))
+        recorded[key, job.rank, process, _own(_folder(one), ranks[key])].append((*recording_span(one, job), one))
     return [_process(key, rank, items, jobs) for (key, rank, _, _), items in recorded.items()]
 
 
@@ -215,7 +215,7 @@ def _groups_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Pr
 def _merged(groups: list[list[_Process]], slack_ns: int) -> list[list[_Process]]:
     merged = []
     extents = [(min(p.begin_ns for p in group), max(p.end_ns for p in group)) for group in groups]
-    for places in simultaneous(extents, slack_ns):
+    for places in split_by_gaps(extents, slack_ns):
         cluster = [groups[place] for place in places]
         ranks = [process.rank for group in cluster for process in group]
         if len(set(ranks)) == len(ranks):

@@ -9,10 +9,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tb_plugin.formats.base import JobInfo
-from tb_plugin.formats.format_entry import identifying
-from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
+from tb_plugin.formats.format_entry import as_identifying_reader
+from tb_plugin.lib.intervals import RECORDING_SLACK_NS, split_by_gaps
 from tb_plugin.model.trace.worker_names import rank_worker
-from tb_plugin.service.discovery.distributed_jobs import concurrent_groups, extent, span_names
+from tb_plugin.service.discovery.distributed_jobs import concurrent_groups, recording_span, span_names
 from tb_plugin.service.profile_files import ProfileFiles
 
 _NAMED = re.compile(r"rank(\d{1,9})\Z")
@@ -28,7 +28,7 @@ def profiles_without_rank(
     asked: list[ProfileFiles] = []
     for profiles in _runs(found).values():
         sample = [(one, info) for one in profiles if (info := infos.get(one)) is not None]
-        workers = {one.worker: one for one in reversed(profiles) if identifying(one.reader) is not None}
+        workers = {one.worker: one for one in reversed(profiles) if as_identifying_reader(one.reader) is not None}
         are_ranks = all(map(_NAMED.match, workers)) and all(
             one.worker == rank_worker(info.rank) for one, info in sample
         )
@@ -45,7 +45,7 @@ def profiles_with_ambiguous_times(
     return [one for profiles in _runs(found).values() if _is_unclear(profiles, infos) for one in profiles]
 
 
-def labelled(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
+def label_by_rank(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
     """Returns the profiles with workers renamed to the ranks reported in ``infos``.
 
     Recordings of one rank at different times become spans. Workers keep their names if their recordings overlap,
@@ -81,9 +81,9 @@ def _are_concurrent(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
     hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
     for one, info in known:
         if info.start_ns is not None:
-            spans[one.span, info.clock].append(extent(one, info))
+            spans[one.span, info.clock].append(recording_span(one, info))
             hosts[one.span, info.clock].add(info.process.rpartition(":")[0])
-    return all(len(hosts[span]) > 1 or len(simultaneous(times)) == 1 for span, times in spans.items())
+    return all(len(hosts[span]) > 1 or len(split_by_gaps(times)) == 1 for span, times in spans.items())
 
 
 def _labelled(
@@ -103,7 +103,7 @@ def _labelled(
     mine = {rank: group for rank, group in groups.items() if _is_one_worker(group, infos)}
     named = {one: rank_worker(rank) for rank, group in mine.items() for one in group}
     # A name that is still used by another worker is not assigned to a second one.
-    taken = {one.worker for one in profiles if one not in named and identifying(one.reader) is not None}
+    taken = {one.worker for one in profiles if one not in named and as_identifying_reader(one.reader) is not None}
     named = {one: worker for one, worker in named.items() if worker not in taken}
     spans = {} if not _is_unclear(profiles, infos) else _spans([one for one in profiles if one in named], infos)
     places: set[tuple[str, str]] = {(one.worker, one.span) for one in profiles if one not in named}
@@ -120,7 +120,7 @@ def _is_one_worker(group: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, J
     if len({one.worker for one in group}) == 1:
         return True
     known = sorted(
-        (*extent(one, info), info.process, info.clock) for one in group if (info := infos.get(one)) is not None
+        (*recording_span(one, info), info.process, info.clock) for one in group if (info := infos.get(one)) is not None
     )
     if len({clock for *_, clock in known}) > 1:
         return False

@@ -14,20 +14,20 @@ from typing import Any
 
 from tb_plugin.errors import UserError
 from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
-from tb_plugin.formats.format_entry import identifying
-from tb_plugin.formats.unsupported_files import LOOKED_INTO, foreign, in_short, place_of, unread
+from tb_plugin.formats.format_entry import as_identifying_reader
+from tb_plugin.formats.unsupported_files import LOOKED_INTO, advice_for_unread, identify_unsupported, in_short, place_of
 from tb_plugin.service.discovery import distributed_jobs, ignore_file, reported_ranks
-from tb_plugin.service.discovery.claims import Claims, Draft, numbered
+from tb_plugin.service.discovery.claims import Claims, Draft, number_spans
 from tb_plugin.service.discovery.ignore_file import Ignore
 from tb_plugin.service.discovery.summary_files import (
     NOTHING_LIKE_IT,
     SUFFIX,
     ListedSummaries,
+    candidates_without_trace,
     reported_job,
-    summary_only_candidates,
 )
 from tb_plugin.service.file_head import read_head
-from tb_plugin.service.profile_files import ProfileFiles, Root, located
+from tb_plugin.service.profile_files import ProfileFiles, Root, full_path
 from tb_plugin.storage.listing import Listing, StoredFile
 
 NOT_A_TRACE = "It does not look like a profiler trace. Write one with torch.profiler's export_chrome_trace(path)."
@@ -96,7 +96,7 @@ class Scanner:
             drafts += result.drafts
             discovery.files += len(listing.files)
             unlisted = in_short((entry.path, entry.reason) for entry in listing.unlisted)
-            discovery.skipped += [(located(root, path), reason) for path, reason in unlisted]
+            discovery.skipped += [(full_path(root, path), reason) for path, reason in unlisted]
             discovery.skipped += result.refused
             discovery.ignored[root] = result.ignore
         is_new = self._summaries.list()
@@ -104,7 +104,7 @@ class Scanner:
         if self._last is not None and unchanged and _are_same(results, self._last[0]):
             return self._last[1]
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
-        found = numbered(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
+        found = number_spans(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
         beside = {result.root: result.summaries for result in results}
         discovery.profiles, final = self._grouped(
             [self._summaries.with_summary(one, beside[one.root]) for one in found]
@@ -128,10 +128,12 @@ class Scanner:
         asked |= self._job_infos(reported_ranks.profiles_with_ambiguous_times(found, asked))
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
-        return reported_ranks.labelled(distributed_jobs.group_jobs(found, parts, len(self.roots) > 1), asked), final
+        return reported_ranks.label_by_rank(
+            distributed_jobs.group_jobs(found, parts, len(self.roots) > 1), asked
+        ), final
 
     def _job_infos(self, asked: Iterable[ProfileFiles]) -> dict[ProfileFiles, JobInfo | None]:
-        known = [one for one in asked if identifying(one.reader) is not None]
+        known = [one for one in asked if as_identifying_reader(one.reader) is not None]
         new = [one for one in known if _identity(one) not in self._jobs]
         if new:
             with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-ask") as threads:
@@ -184,7 +186,7 @@ class Scanner:
             else:
                 refused[draft] = why
         away = {main: file for main, file in summaries.items() if main not in files}
-        for reader, candidate in summary_only_candidates(self.readers, away):
+        for reader, candidate in candidates_without_trace(self.readers, away):
             taken.add(Draft(root, reader, candidate, [away[candidate.names[0]]], is_present=False))
         left = {draft.candidate: why for draft, why in refused.items() if taken.leaves(draft)}
         shown = {candidate.place: why for candidate, why in left.items() if not candidate.is_quiet}
@@ -196,7 +198,7 @@ class Scanner:
         final &= ignored is not None
         sniffed = [*(_sniff_key(draft) for draft in (*small, *uncertain)), *looked]
         told += [(file.path, NOTHING_LIKE_IT) for main, file in away.items() if taken.leaves_file(main)]
-        skipped = [(located(root, place), why) for place, why in told]
+        skipped = [(full_path(root, place), why) for place, why in told]
         return _Sorted(root, taken.drafts, skipped, sniffed, final, ignored or Ignore(), summaries)
 
     def _others(
@@ -217,7 +219,7 @@ class Scanner:
                 continue
             elif file.size and LOOKED_INTO.search(file.path):
                 asked.append(file)
-            elif text := unread(file.path):
+            elif text := advice_for_unread(file.path):
                 told.append((file.path, text if file.size else _EMPTY))
         kept = {place for place, _ in told}
         told += [(place, why) for place, why in refused.items() if place not in kept and not place_of(place)[1]]
@@ -229,7 +231,7 @@ class Scanner:
                     if why is not None:
                         self._sniffed[root, file.path, file.fingerprint, ""] = why
         heads = {key[1]: self._sniffed.get(key) for key in keys}
-        told += [(file.path, text) for file in asked if (text := heads.get(file.path) or unread(file.path))]
+        told += [(file.path, text) for file in asked if (text := heads.get(file.path) or advice_for_unread(file.path))]
         return in_short(told), keys, all(key in self._sniffed for key in keys)
 
     def _sniff(self, drafts: Sequence[Draft]) -> list[str | UserError]:
@@ -279,7 +281,7 @@ def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
     if file is None or file.size == 0:
         return Ignore()
     try:
-        return ignore_file.parse(root.folder.head(file, ignore_file.MOST_BYTES + 1), located(root, file.path))
+        return ignore_file.parse(root.folder.head(file, ignore_file.MOST_BYTES + 1), full_path(root, file.path))
     except UserError:
         return None
 
@@ -319,7 +321,7 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
-        return [foreign(file.path, b"") or _EMPTY] * len(drafts)
+        return [identify_unsupported(file.path, b"") or _EMPTY] * len(drafts)
     try:
         head = read_head(root.folder, file)
     except zlib.error:
@@ -328,8 +330,8 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
         return [error] * len(drafts)
     if not head.strip():
         return [_NOTHING] * len(drafts)
-    why = foreign(file.path, head, is_chosen=drafts[0].is_chosen)
-    refused = foreign(file.path, head, is_refused=True) or NOT_A_TRACE
+    why = identify_unsupported(file.path, head, is_chosen=drafts[0].is_chosen)
+    refused = identify_unsupported(file.path, head, is_refused=True) or NOT_A_TRACE
     # A file known from another tool may still belong to a folder that a reader supports.
     asked = [draft for draft in drafts if draft.candidate.root or not why]
     return [
@@ -340,7 +342,7 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
 
 def _what(root: Root, file: StoredFile) -> str | None:
     try:
-        return foreign(file.path, read_head(root.folder, file))
+        return identify_unsupported(file.path, read_head(root.folder, file))
     except zlib.error:
         return ""
     except UserError:
@@ -358,7 +360,7 @@ def _ask(one: ProfileFiles) -> JobInfo | UserError | None:
     """
     if one.summaries or not one.is_present:
         return reported_job(one)
-    reader = identifying(one.reader)
+    reader = as_identifying_reader(one.reader)
     files = {file.path: file for file in one.files}
     if reader is None or not one.size_bytes:
         return None

@@ -70,7 +70,7 @@ class ListedSummaries:
         return replace(found, summaries=tuple(each for each in listed if not is_older(each.file, found.files)))
 
 
-def summary_only_candidates(
+def candidates_without_trace(
     readers: Sequence[Reader[Any]], summaries: Mapping[str, StoredFile]
 ) -> list[tuple[Reader[Any], Candidate]]:
     """Returns run, worker and span of traces of which only the summary exists, derived from file names."""

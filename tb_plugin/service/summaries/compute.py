@@ -21,7 +21,7 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
 from tb_plugin.formats.base import JobInfo, Reader, ReadOptions, no_progress
-from tb_plugin.formats.format_entry import identifying
+from tb_plugin.formats.format_entry import as_identifying_reader
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.lib.temp_dirs import PrivateFolder
@@ -180,7 +180,7 @@ def _current(job: RankJob) -> Outcome | None:
         with Folder(job.to).open(job.cached) as stream:
             content = stream.read(MOST_BYTES + 1)
         about = format.read_header(content)
-        format.check(about, Wanted.of(job.files, job.settings))
+        format.check_header(about, Wanted.of(job.files, job.settings))
     except (SummaryRefused, StorageError, OSError):
         return None
     return Outcome(job.name, "current", len(content), is_complete=about.read.complete)
@@ -205,13 +205,13 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw
-        from tb_plugin.views.distributed.part_schema import stamp
+        from tb_plugin.views.distributed.part_schema import schema_hash
 
         try:
             part = part_with_borrowed(registry.analysis_by_id(format.VIEW), made)
             outline = model.outline(made)
             about = SummaryHeader(
-                stamp(),
+                schema_hash(),
                 [format.portable_name(file) for file in job.files],
                 job.settings,
                 0,
@@ -234,12 +234,12 @@ def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
         other = registry.analysis_by_id(view_id)
         if missing_of(other, made) is None:
             lent = isolated(other.title, partial(other.part, made, Params()))
-            part = part_codec.borrowed(part, lent, names)
+            part = part_codec.with_borrowed(part, lent, names)
     return part
 
 
 def _job_info(reader: Reader[Any], folder: Folder, files: Sequence[StoredFile]) -> JobInfo | None:
-    asked = identifying(reader)
+    asked = as_identifying_reader(reader)
     if asked is None:
         return None
     by_name = {file.path: file for file in files}

@@ -180,7 +180,7 @@ class Cluster:
             )
 
 
-def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
+def compute_jobs(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
     """Yields the outcomes of jobs as they finish. Raises UserError if the cluster is unreachable."""
     coming = [(str(number), job) for number, job in enumerate(jobs)][::-1]
     with closing(Cluster(scheduler)) as cluster:

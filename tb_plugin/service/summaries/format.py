@@ -33,7 +33,7 @@ from tb_plugin.service import part_codec
 from tb_plugin.service.discovery.summary_files import SUFFIX
 from tb_plugin.service.summaries.arrow_safety import is_plain
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
-from tb_plugin.storage.checksum import sealed, unsealed
+from tb_plugin.storage.checksum import with_checksum, without_checksum
 from tb_plugin.storage.listing import StoredFile
 
 # The view whose result a summary contains.
@@ -140,7 +140,7 @@ def dump(part: Part, about: SummaryHeader) -> bytes:
     if len(head) > MOST_HEAD_BYTES:
         raise SummaryRefused(_TOO_MANY)
     packed = pa.Codec("zstd", compression_level=_LEVEL).compress(body, asbytes=True)
-    return b"%s%d\n" % (_MAGIC, FORMAT) + sealed(head + b"\n" + packed)
+    return b"%s%d\n" % (_MAGIC, FORMAT) + with_checksum(head + b"\n" + packed)
 
 
 def content_of(stream: BinaryIO, room_bytes: int = MOST_BYTES) -> bytes:
@@ -161,18 +161,18 @@ def read_header(content: bytes) -> SummaryHeader:
 
 def part_of(content: bytes, wanted: Wanted) -> Part:
     """Returns the result in a summary, fully validated. Raises SummaryRefused."""
-    part, _ = unchecked(content, wanted)
+    part, _ = decode_unchecked(content, wanted)
     check_values([part])
     return part
 
 
-def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
+def decode_unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
     """Returns the result in a summary and its memory size in bytes. Columns are checked, but values are not.
 
     Raises SummaryRefused, also if the result needs more than ``room_bytes``.
     """
     about, packed = _opened(content)
-    check(about, wanted)
+    check_header(about, wanted)
     size = about.part_bytes
     if not 0 < size <= min(MOST_UNPACKED_BYTES, MOST_RATIO * (len(packed) + 1000)):
         raise SummaryRefused("reports an impossible size")
@@ -205,7 +205,7 @@ def check_values(unseen: Sequence[Part]) -> None:
         _check_values(name, table)
 
 
-def check(about: SummaryHeader, wanted: Wanted) -> None:
+def check_header(about: SummaryHeader, wanted: Wanted) -> None:
     """Raises SummaryRefused if a summary does not meet the requirements."""
     check_stamp(about)
     if about.settings != wanted.settings:
@@ -216,9 +216,9 @@ def check(about: SummaryHeader, wanted: Wanted) -> None:
 
 def check_stamp(about: SummaryHeader) -> None:
     """Raises SummaryRefused if a summary was written by an incompatible version."""
-    from tb_plugin.views.distributed.part_schema import stamp
+    from tb_plugin.views.distributed.part_schema import schema_hash
 
-    if about.stamp != stamp():
+    if about.stamp != schema_hash():
         raise SummaryRefused("was written by another version")
 
 
@@ -231,7 +231,7 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
     if not content.startswith(line):
         raise SummaryRefused("was written by another version")
     try:
-        body = unsealed(memoryview(content)[len(line) :])
+        body = without_checksum(memoryview(content)[len(line) :])
     except ValueError as error:
         raise SummaryRefused("is damaged") from error
     # The size of the header is limited before decoding, because decoded text takes much more memory.
@@ -282,13 +282,13 @@ def _check_values(name: str, table: pa.Table) -> None:
 def _check(part: Part) -> None:
     """Raises SummaryRefused if a result lacks tables, has unknown ones, or contains impossible facts."""
     from tb_plugin.views.distributed.part_schema import ALWAYS, FACTS
-    from tb_plugin.views.distributed.rank.reported import STATED
+    from tb_plugin.views.distributed.rank.reported import REPORTED
 
     if any(name not in part.frames for name in ALWAYS) or any(
         name != frame.name for name, frame in part.frames.items()
     ):
         raise SummaryRefused("lacks tables")
-    if any(name in part.frames for name in STATED) and any(name not in part.frames for name in STATED):
+    if any(name in part.frames for name in REPORTED) and any(name not in part.frames for name in REPORTED):
         raise SummaryRefused("lacks tables")
     if part.worker or not part.facts.keys() <= FACTS.keys():
         raise SummaryRefused("contains unknown data")

@@ -16,8 +16,8 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Missing, Params, Part
 from tb_plugin.errors import PartFailed, UnreadableTrace, UserError, WindowUnsupported
 from tb_plugin.formats.base import Reader, ReadOptions, ReadState
-from tb_plugin.formats.format_entry import windowed
-from tb_plugin.formats.unsupported_files import foreign
+from tb_plugin.formats.format_entry import as_windowed_reader
+from tb_plugin.formats.unsupported_files import identify_unsupported
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.merged_ranks import rank_traces
@@ -27,7 +27,7 @@ from tb_plugin.model.trace.window import Survey, choose, parse_window
 from tb_plugin.model_kinds.base import Model, Outline
 from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, ViewInfo
 from tb_plugin.payloads.export import to_json
-from tb_plugin.service.file_head import HEAD_BYTES, unpacked
+from tb_plugin.service.file_head import HEAD_BYTES, unpack_head
 from tb_plugin.service.workers.memory_budget import window_unsupported_error
 from tb_plugin.service.workers.memory_estimate import room_bytes
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
@@ -35,7 +35,7 @@ from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
 from tb_plugin.service.workers.question import Progress, Report
 from tb_plugin.service.workers.user_step_pattern import with_own_steps
 from tb_plugin.storage.cache import put_atomically
-from tb_plugin.storage.checksum import Seal, seal_of, sealed, unsealed
+from tb_plugin.storage.checksum import Seal, seal_of, with_checksum, without_checksum
 from tb_plugin.storage.files import FileSource
 from tb_plugin.storage.safe_open import Located
 from tb_plugin.views.overview.configuration import head_settings
@@ -137,7 +137,7 @@ class Parse:
         _open_beside(model, made, target)
         summary = isolated("Summary of the profile", lambda: _summarise(models, file, views, seal))
         # Written last, because its existence means that all other files exist.
-        put_atomically(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
+        put_atomically(summary_target, lambda partial: partial.write_bytes(with_checksum(to_json(summary))))
         return summary
 
     def _read(self, reader: Reader[Any], report: Report) -> tuple[Any, Progress]:
@@ -169,7 +169,7 @@ def _with_format_name(error: UnreadableTrace, paths: Mapping[str, str | Located]
         return error
     try:
         with FileSource(paths).open(*paths) as file:
-            what = foreign("", unpacked(file.read(HEAD_BYTES)))
+            what = identify_unsupported("", unpack_head(file.read(HEAD_BYTES)))
     except (OSError, UserError, zlib.error):
         return error
     return UnreadableTrace(what, error.where) if what else error
@@ -199,7 +199,7 @@ def _window(
 ) -> Window:
     """Returns the requested window, shortened to fit in memory. Raises UserError, also if the reader has no windows."""
     asked = parse_window(limits.window)
-    able = windowed(reader)
+    able = as_windowed_reader(reader)
     if able is None:
         raise _refused(paths, limits, f"a profile of the format {reader.id} cannot be opened as a window.")
     survey = _cached_survey(limits.survey_target)
@@ -210,7 +210,9 @@ def _window(
             )
         except WindowUnsupported as error:
             raise _refused(paths, limits, error.what) from error
-        put_atomically(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
+        put_atomically(
+            limits.survey_target, lambda partial: partial.write_bytes(with_checksum(msgspec.json.encode(found)))
+        )
     return choose(survey, asked, room_bytes(able, limits.budget_bytes), limits.peak_memory_bytes, limits.budget_bytes)
 
 
@@ -222,7 +224,7 @@ def _refused(paths: Mapping[str, str | Located], limits: Limits, why: str) -> Us
 
 def _cached_survey(path: str) -> Survey | None:
     try:
-        return msgspec.json.decode(unsealed(Path(path).read_bytes()), type=Survey)
+        return msgspec.json.decode(without_checksum(Path(path).read_bytes()), type=Survey)
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
         return None
 
@@ -298,7 +300,7 @@ def read_info(report: ReadReport) -> ReadInfo:
 CUT_OFF = "Let the job finish writing the file, or record again: the missing part may contain the data."
 
 
-def expected(analysis: Analysis[Any]) -> ViewInfo:
+def expected_view(analysis: Analysis[Any]) -> ViewInfo:
     """Returns the navigation entry of a view that applies."""
     traits = analysis.traits
     return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.phase_note)
@@ -316,7 +318,7 @@ def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> 
 
 
 def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo:
-    view = expected(analysis)
+    view = expected_view(analysis)
     if missing is None:
         return view
     if outline.window is not None:

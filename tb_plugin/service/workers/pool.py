@@ -234,9 +234,9 @@ class Pool:
                 now = time.monotonic()
                 running = [seat.job for seat in self._seats if seat.job is not None]
                 for job in [*self._pending, *running]:
-                    why: TorchTraceError | None = timeouts.late(job, now, self._limit_seconds) or timeouts.forsaken(
-                        job, now
-                    )
+                    why: TorchTraceError | None = timeouts.timeout_error(
+                        job, now, self._limit_seconds
+                    ) or timeouts.abandoned_error(job, now)
                     if why is not None and job.stopped is None and self._stop(job, why):
                         ended.append((job, why))
                 if self.heavy < self.size <= len(running):

@@ -42,7 +42,7 @@ def answer_seconds() -> float | None:
     return seconds or None
 
 
-def late(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | None:
+def timeout_error(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | None:
     """Returns the timeout error of a job, or None. Parses have no time limit."""
     if limit_seconds is None or job.heavy:
         return None
@@ -57,7 +57,7 @@ def late(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | 
     return None
 
 
-def forsaken(job: Job[Any], now: float) -> Cancelled | None:
+def abandoned_error(job: Job[Any], now: float) -> Cancelled | None:
     """Returns the error for a job abandoned more than FORSAKEN_SECONDS ago, else None."""
     since = job.unwanted_since
     if since is None or now - since <= FORSAKEN_SECONDS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.categories import category_notes
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms_of
 from tb_plugin.analysis.snapshot.finding_metrics import HISTORY, RAN_OUT
@@ -159,8 +159,8 @@ def _cut(device: DeviceLevels, levels: Levels) -> Notice | None:
     if not is_cut and not earlier.any():
         return None
     blocks = int(earlier.sum())
-    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were allocated before the first recorded "
-    text += "event. Their allocation time and most of their stacks are unknown."
+    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {plural(blocks, 'block')} were allocated before the first "
+    text += "recorded event. Their allocation time and most of their stacks are unknown."
     figures = [
         METRICS.figure("unrecorded_bytes", int(levels.active[0])),
         METRICS.figure("unrecorded_blocks", blocks),

@@ -22,7 +22,7 @@ from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.module_paths import module_paths
 from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
-from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputed
+from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputations
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group, places_of, shares, sum_by
@@ -136,7 +136,7 @@ class BackwardPass(DeclaredView, entry=VIEW):
             "backward_operators": _operators(trace, chosen),
             "backward_lines": _lines(trace, selection, chosen),
         }
-        again, mine = recomputed(trace), selection.rows[recomputed(trace).first]
+        again, mine = recomputations(trace), selection.rows[recomputations(trace).first]
         facts = _facts(chosen)
         if mine.any():
             frames["recomputed"] = _recomputed(trace, again, mine)

@@ -21,7 +21,7 @@ GROUP_TABLES = (
     "workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers", "bandwidths",
     "bandwidth_fits", "nodes",
 )  # fmt: skip
-STATED_TABLES = ("traffic", "rank_steps", "operation_types", "kinds_of_links", "links", "recorders")
+REPORTED_TABLES = ("traffic", "rank_steps", "operation_types", "kinds_of_links", "links", "recorders")
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
     "overlap_ns": "overlap_ns",
@@ -42,7 +42,7 @@ VIEW = ViewEntry(
         "Ranks",
         phase_note="It compares whole steps of all workers.",
         tables=GROUP_TABLES,
-        reported_tables=STATED_TABLES,
+        reported_tables=REPORTED_TABLES,
         facts=GROUP_FACTS,
         companion="ranks_collectives",
     ),

@@ -21,7 +21,7 @@ from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count, missing_ranks
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings, uneven_compute
-from tb_plugin.views.distributed.stragglers.report import blame
+from tb_plugin.views.distributed.stragglers.report import straggler_report
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 # maximum number of workers listed by name
@@ -121,7 +121,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     notices += clock_notices(data)
     # With missing kernels, the overlap of communication is unknown.
     whole = [row for row in rows if row["worker"] not in data.reported.cut]
-    report = blame(data)
+    report = straggler_report(data)
     straggler_notices = straggler_findings(report, rows)
     late_ones = {data.names[worker] for worker in report.stragglers.significant.tolist()}
     if not straggler_notices and (uneven := uneven_compute(report, data, rows)) is not None:

@@ -27,16 +27,16 @@ from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.intervals import Ranges, measure_within
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
 from tb_plugin.views.gaps import VIEW
 
-HERE = "the window"
+WINDOW_WORDS = "the window"
 METRICS = SHARED.adding(
     define(
-        HERE,
+        WINDOW_WORDS,
         "count",
         {
             "gaps": ("Stream gaps", "Gaps of single streams above the minimum length."),
@@ -45,7 +45,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        HERE,
+        WINDOW_WORDS,
         "ns",
         {
             "gap_ns": ("Stream gap time", "Time of stream gaps in the window, over all streams."),
@@ -56,7 +56,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        HERE,
+        WINDOW_WORDS,
         "ratio",
         {
             "gap_ratio": ("Stream gap share", "Stream gap time divided by window and active streams."),
@@ -177,7 +177,7 @@ class _Found:
         )  # fmt: skip
 
 
-@remembered
+@cached_by_argument
 def _all_gaps(trace: TraceTable) -> _Found:
     rows = covered_work(trace)
     rows = rows[stable_order(trace.track[rows])]
@@ -285,7 +285,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
         name="gaps",
         title="Gaps",
         columns=[
-            Column(_NEXT if key == "event" else METRICS.metric(key, window=HERE), hidden=key == "cause_key")
+            Column(_NEXT if key == "event" else METRICS.metric(key, window=WINDOW_WORDS), hidden=key == "cause_key")
             for key in _COLUMNS
         ],
         data=data,

@@ -29,7 +29,7 @@ _TOLD: Mapping[Tie, str] = MappingProxyType(
         Tie.NONE: "No events around the graph launch.",
     }
 )
-LITTLE_KNOWN = 0.5
+LOW_ATTRIBUTION_SHARE = 0.5
 """If less than this share of replayed device time has an operator, the page advises how to record more."""
 _CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
@@ -123,7 +123,7 @@ def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float 
         source = METRICS.figure("graph_source", trace.captured.source)
         text = "{graph_source} contains no captures and no device work, so it cannot name operators of replayed graphs."
         found.append(Notice("graphs.capture_empty", "medium", text, "Choose another capture, or none.", [source]))
-    elif known < LITTLE_KNOWN * device and not trace.captured.source:
+    elif known < LOW_ATTRIBUTION_SHARE * device and not trace.captured.source:
         text = "A replay runs no operators: they are those of the capture, which is not known here."
         found.append(Notice("graphs.capture_missing", "low", text, trace.recorder.todo("capture_missing")))
     unlike = int((account.work.node == MISSING).sum())

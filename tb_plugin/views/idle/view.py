@@ -19,7 +19,7 @@ from tb_plugin.analysis.idle.host_activity import host_of
 from tb_plugin.analysis.idle.metrics import METRICS, TITLES, idle_slices, word_of
 from tb_plugin.analysis.metrics import CHOSEN_STEPS
 from tb_plugin.analysis.parallelism.roles import WORDS, Role, roles_of
-from tb_plugin.analysis.recomputation import recomputed
+from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -296,7 +296,7 @@ def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
 def _roles(trace: TraceTable, following: Int64) -> pa.Array:
     roles, words = roles_of(trace), {role: text for text, role in WORDS.items()}
     found = np.full(len(trace) + 1, MISSING, np.int64)
-    found[recomputed(trace).work] = len(words)
+    found[recomputations(trace).work] = len(words)
     found[roles.row] = roles.role
     texts = pa.array([*(words[role] for role in Role), AGAIN], pa.string())
     return texts.take(pa.array(found[following], mask=found[following] == MISSING))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.forest import Spans, outermost_of
-from tb_plugin.analysis.launches.launch_table import launched
+from tb_plugin.analysis.launches.launch_table import launch_table
 from tb_plugin.analysis.launches.queue_depth import queue_depths
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
@@ -26,7 +26,7 @@ from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Figure, Figures, Payload, Sort, Table, View
 from tb_plugin.views.launches import VIEW
 from tb_plugin.views.launches.summary import launch_facts, launch_payloads, totals
-from tb_plugin.views.launches.tables import by_kernel, by_operator, late, queues, sequences
+from tb_plugin.views.launches.tables import by_kernel, by_operator, late_launches, queues, sequences
 
 METRICS = SHARED.adding(
     define(
@@ -118,7 +118,7 @@ class Launches(DeclaredView, entry=VIEW):
 
 
 def _launches(trace: TraceTable, selection: Selection) -> Part:
-    every = launched(trace, selection.steps)
+    every = launch_table(trace, selection.steps)
     chosen = every.of(selection.rows[every.call])
     at = chosen_steps(trace, selection.steps)
     depths = queue_depths(trace, union(trace.steps.start_ns[at], trace.steps.end_ns[at]))
@@ -126,7 +126,7 @@ def _launches(trace: TraceTable, selection: Selection) -> Part:
     frames = (
         by_operator(trace, chosen),
         by_kernel(trace, chosen),
-        late(trace, chosen),
+        late_launches(trace, chosen),
         queues(trace, depths),
         sequences(trace, selection.rows),
     )

@@ -19,7 +19,7 @@ from tb_plugin.analysis.memory.tables import Scene, hidden_of
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.lib.intervals import Ranges
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -37,7 +37,7 @@ MIN_CALLS_SHARE = 0.5
 MIN_CALLS = 3
 
 
-@remembered
+@cached_by_argument
 def shaped_operator(trace: TraceTable) -> Int32:
     """Returns, for each row, the row itself or the innermost enclosing operator that has an input shape; -1 = none.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.memory_flow import MemoryFlow
 
 Int64 = npt.NDArray[np.int64]
@@ -27,7 +27,7 @@ class Origins:
     operator: Int64
 
 
-@remembered
+@cached_by_argument
 def origins_of(flow: MemoryFlow) -> Origins:
     """Returns producers and operators of all tensors. The texts are sorted by bytes times lifetime, largest first."""
     used = np.unique(flow.name)

@@ -20,7 +20,7 @@ from tb_plugin.analysis.graphs.attribution_payload import REPLAYED, attribution_
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.operator_calls import Calls, operator_calls, reported_calls
-from tb_plugin.analysis.phrases import capital
+from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -297,7 +297,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
     hidden += ("core_eligible", "core_self_ns", "core_total_ns", "core_total_ratio")
     hidden += ("matrix_self_ratio",) if shown.cores else ()
     share = tuple(key for key in keys if key in ("device_self_ns", "host_self_ns"))
-    units, cores = capital(shown.units), shown.cores
+    units, cores = capitalized(shown.units), shown.cores
     titles = {
         "matrix_eligible": f"{units} eligible",
         "matrix_self_ratio": f"{units} self",

@@ -407,7 +407,7 @@ def _options(trace: TraceTable) -> list[Notice]:
     return [notice for notice in notices if trace.recorder.todo(notice.rule)]  # other profilers lack these options
 
 
-def crossings(trace: TraceTable) -> int:
+def crossing_count(trace: TraceTable) -> int:
     """Returns the number of host events that partially overlap another event of their thread.
 
     Python calls are excluded.
@@ -418,7 +418,7 @@ def crossings(trace: TraceTable) -> int:
 
 
 def _structure(trace: TraceTable) -> list[Notice]:
-    crossing = crossings(trace)
+    crossing = crossing_count(trace)
     if not crossing:
         return []
     return [

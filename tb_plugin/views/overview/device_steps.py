@@ -17,7 +17,7 @@ from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.metrics import SHARED, STEP, define
 from tb_plugin.analysis.reported_steps import missing_computation, reported_steps
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, subtract, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Breakdown, Column, Slice
@@ -128,7 +128,7 @@ class _Kernels:
     receiving: Ranges
 
 
-@remembered
+@cached_by_argument
 def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.kind[rows] == EventKind.KERNEL)]

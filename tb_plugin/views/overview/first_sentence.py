@@ -17,7 +17,7 @@ from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.kernel_classes import TITLES
 from tb_plugin.analysis.out_of_memory import chosen_failures, sentence_of
-from tb_plugin.analysis.phrases import capital
+from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.reported_steps import reported_step_length, reported_steps
 from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.stack_frames import thread_numbers
@@ -204,12 +204,12 @@ def cost_notices(
     fusible = _fusible(verdict, findings)
     if verdict.limit is Limit.NOTHING:
         figures.append(METRICS.figure("rules_looked", findings.looked))
-        text = f"{capital(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
+        text = f"{capitalized(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
     elif fusible:
         figures += fusible
-        text = f"{capital(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
+        text = f"{capitalized(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
     elif verdict.limit is Limit.GPU:
-        text = f"{capital(word)}-bound. Kernels take {_PART}: {{class_mix}}"
+        text = f"{capitalized(word)}-bound. Kernels take {_PART}: {{class_mix}}"
     elif verdict.limit is Limit.CPU_NOT_RECORDED and not device_busy(trace):
         text = (
             "The recording holds no operator and no device work, so what took {step_time_mean_ns} per step is unknown"

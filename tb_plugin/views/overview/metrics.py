@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, LINE, P95, STEP, STEPS, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, FULL_TRACE, LINE, P95, STEP, STEPS, define
 from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE, REPORTED_STEP
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -23,7 +23,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ns",
         {
             "exposed_memcpy_ns": ("Exposed memcpy", "Copy time without compute or communication."),
@@ -43,7 +43,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ns",
         {
             "in_ranges_ns": ("In ranges", "Time in ranges, summed over threads."),
@@ -78,7 +78,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ratio",
         {
             "tensor_core_ratio": (
@@ -95,7 +95,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "count",
         {
             "ordinal": ("Number", "Device number in the framework."),

@@ -16,7 +16,7 @@ from tb_plugin.analysis.base import (
     answer_view,
 )
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
-from tb_plugin.analysis.parallelism.experts import dispatched
+from tb_plugin.analysis.parallelism.experts import token_dispatches
 from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
@@ -140,7 +140,7 @@ def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> d
         if ranges.any():
             facts["parallelism.micro_batches"] = int((ranges & selection.rows).sum())
     if data["calls"][Role.DISPATCH]:
-        sent = dispatched(trace)
+        sent = token_dispatches(trace)
         mine = selection.rows[sent.row]
         facts["parallelism.dispatches_untold"] = int(data["calls"][Role.DISPATCH]) - int(mine.sum())
         if sent.experts_ns[mine].sum():

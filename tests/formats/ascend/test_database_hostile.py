@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.ascend.database import names, safe_open
-from tb_plugin.formats.ascend.database.safe_open import Database, opened
+from tb_plugin.formats.ascend.database.safe_open import Database, open_database
 from tb_plugin.formats.base import ReadOptions
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.assemble import assemble
@@ -55,7 +55,7 @@ def codes(raw: RawTrace) -> set[str]:
 
 def within(content: bytes, use: Callable[[Database, IssueLog], Any]) -> Any:
     log = IssueLog()
-    with opened(Folder({"x.db": content}), "x.db", log, lambda fraction: None) as found:
+    with open_database(Folder({"x.db": content}), "x.db", log, lambda fraction: None) as found:
         return use(found, log)
 
 

@@ -13,9 +13,9 @@ from tb_plugin.formats._chrome.arrows import Arrows
 from tb_plugin.formats._chrome.generic.call_stacks import CallStacks
 from tb_plugin.formats._chrome.generic.events import Role, Scope
 from tb_plugin.formats._chrome.interning import Interner
-from tb_plugin.formats._chrome.pairing import matched, unended
+from tb_plugin.formats._chrome.pairing import matched_ends, unfinished_durations
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.groupby import numbered, side_by_side
+from tb_plugin.lib.groupby import number_groups, side_by_side
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED, OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import AsyncRows, OperatorArgs
@@ -64,7 +64,7 @@ class Collection:
         if unfinished.any():
             last = int((start + np.maximum(dur, 0)).max())
             owner = np.where(role == Role.BEGIN, thread, -1 - key)
-            dur[unfinished] = np.maximum(unended(owner[unfinished], start[unfinished], last), 0)
+            dur[unfinished] = np.maximum(unfinished_durations(owner[unfinished], start[unfinished], last), 0)
         rows = np.flatnonzero(~is_end)
         place = np.full(len(role) + 1, MISSING, np.int32)
         place[rows] = np.arange(len(rows), dtype=np.int32)
@@ -118,13 +118,13 @@ class Collection:
         unnamed, every end there closes the innermost open range: mixing both rules would mismatch ranges.
         """
         name = self.columns["name"][some]
-        thread, count = numbered(owner[some])
+        thread, count = number_groups(owner[some])
         nameless = np.zeros(count, np.bool_)
         nameless[thread[~opens[some] & (name == self.interner.names[None])]] = True
-        key, _ = numbered(
+        key, _ = number_groups(
             thread.astype(np.int64) * (len(self.interner.texts) + 2) + np.where(nameless[thread], 0, name + 1)
         )
-        begins, ends = matched(key, self.columns["start_ns"][some], opens[some])
+        begins, ends = matched_ends(key, self.columns["start_ns"][some], opens[some])
         return some[begins], some[ends]
 
     def _asynchronous(self, row_columns: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
@@ -133,7 +133,7 @@ class Collection:
         operation, first = _operations(key[of_key], row_columns["start_ns"][of_key], row_columns["dur_ns"][of_key])
         root = of_key[first[operation]]
         row_columns["pid"][of_key], row_columns["tid"][of_key] = row_columns["pid"][root], row_columns["name"][root]
-        track, count = numbered(
+        track, count = number_groups(
             row_columns["pid"][of_key].astype(np.int64) * len(self.interner.texts) + row_columns["tid"][of_key]
         )
         if count > MOST_TRACKS:
@@ -197,7 +197,7 @@ def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
     """
     if not len(key):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    owner, _ = numbered(key)
+    owner, _ = number_groups(key)
     begin, end = side_by_side((owner, start), (owner, start + dur))
     order = np.lexsort((np.arange(len(key)), -dur, begin))
     reach = np.maximum.accumulate(end[order])[:-1]

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.formats._chrome.arrows import Arrows, Keys, scoped
+from tb_plugin.formats._chrome.arrows import Arrows, Keys, scoped_key
 from tb_plugin.formats._chrome.columns import Column
 from tb_plugin.formats._chrome.event_times import Times
 from tb_plugin.formats._chrome.events import COUNTER
@@ -22,7 +22,7 @@ from tb_plugin.formats._chrome.generic.finishing import Collection
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
 from tb_plugin.formats._chrome.times import NeedsDigits, from_numbers, is_time
-from tb_plugin.formats._chrome.window_cut import Cut, chosen
+from tb_plugin.formats._chrome.window_cut import Cut, flagged_events
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 
@@ -130,7 +130,7 @@ class Collected:
         dur_ns[is_range] = range_dur_ns
         closed = np.flatnonzero(~keep)
         keep[closed] = cut.keeps([events[i] for i in closed.tolist()], start_ns[closed], dur_ns[closed])
-        return chosen(events, keep), start_ns[keep], dur_ns[keep & is_range]
+        return flagged_events(events, keep), start_ns[keep], dur_ns[keep & is_range]
 
     def _rows(self, events: Sequence[Event], start_ns: Int64, range_dur_ns: Int64) -> None:
         if not events:
@@ -238,7 +238,7 @@ def _is_total(event: Event) -> bool:
 
 def _operation(event: Event) -> tuple[Any, ...]:
     """Returns the key of an event's operation. Object events are keyed by process and type."""
-    key = scoped(event)
+    key = scoped_key(event)
     return (*key, event.name, as_text(event.pid)) if event.ph in "NOD" else key
 
 

@@ -15,7 +15,7 @@ WORKER = "cluster"
 STEPS, COMMUNICATION = "cluster_step_trace_time.csv", "cluster_communication.json"
 MATRIX, GROUPS = "cluster_communication_matrix.json", "communication_group.json"
 DATABASE = "cluster_analysis.db"
-KNOWN = (STEPS, COMMUNICATION, MATRIX, GROUPS, DATABASE)  # the first existing one is the main file
+FILENAMES = (STEPS, COMMUNICATION, MATRIX, GROUPS, DATABASE)  # the first existing one is the main file
 
 
 def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
@@ -23,7 +23,7 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
     folders: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for file in listing:
         path = PurePosixPath(file.path)
-        if path.name in KNOWN:
+        if path.name in FILENAMES:
             folders[path.parent].append(path)
     return [_candidate(folder, files) for folder, files in folders.items()]
 
@@ -31,7 +31,7 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 def kind_of(name: str) -> str:
     """Returns the name of a known analysis file without its folder, or "" for other files."""
     last = PurePosixPath(name).name
-    return last if last in KNOWN else ""
+    return last if last in FILENAMES else ""
 
 
 def _candidate(folder: PurePosixPath, files: list[PurePosixPath]) -> Candidate:
@@ -40,7 +40,7 @@ def _candidate(folder: PurePosixPath, files: list[PurePosixPath]) -> Candidate:
     A folder with the default name is part of its parent's run; any other folder is its own run.
     """
     run = folder.parent if folder.name == OUTPUT else folder
-    names = sorted(map(str, files), key=lambda name: KNOWN.index(kind_of(name)))
+    names = sorted(map(str, files), key=lambda name: FILENAMES.index(kind_of(name)))
     return Candidate(
         READER_ID, "" if str(run) == "." else str(run), WORKER, None, tuple(names), certain=True, root=str(folder)
     )

@@ -6,21 +6,21 @@ import re
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from tb_plugin.formats.ascend.digits import exactly
+from tb_plugin.formats.ascend.digits import scaled_exactly
 from tb_plugin.formats.issues import IssueLog
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 MOST_RANK = 10**9
 _NONE = frozenset({"", "NA", "N/A", "NULL", "nan", "NaN", "None"})
 _RANKS = re.compile(r"[0-9]{1,9}")
 
 
-def scaled(value: Any, power: int, log: IssueLog) -> int | None:
+def scaled_integer(value: Any, power: int, log: IssueLog) -> int | None:
     """Returns ``value`` times 10**``power``, rounded to the nearest integer, or None if missing."""
-    return _logged(value, exactly(value, power), log)
+    return _logged(value, scaled_exactly(value, power), log)
 
 
-def real(value: Any, log: IssueLog) -> float | None:
+def float_of(value: Any, log: IssueLog) -> float | None:
     """Returns a number as a float, or None if missing."""
     try:
         found = None if value is None or isinstance(value, bool | list | dict) else float(value)
@@ -51,7 +51,7 @@ def step_of(value: Any) -> str | None:
     return text or None
 
 
-def _logged(value: Any, found: Found | None, log: IssueLog) -> Found | None:
+def _logged(value: Any, found: Value | None, log: IssueLog) -> Value | None:
     """Returns ``found``. If it is None, logs a bad cell, unless the cell is marked as empty."""
     if found is None and (isinstance(value, list | dict) or str(value).strip() not in _NONE):
         log.add(

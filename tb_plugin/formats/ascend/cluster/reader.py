@@ -33,7 +33,7 @@ from tb_plugin.formats.ascend.open_files import OpenedFiles
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import GROUPS
 from tb_plugin.model.trace.report import ReadReport
@@ -159,7 +159,7 @@ def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
             found = _DECODER.decode(_repaired(content, log) if text is None else text)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             continue
-        return storable(found, content, log) if isinstance(found, dict) else None
+        return to_storable(found, content, log) if isinstance(found, dict) else None
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tb_plugin.formats.ascend.cluster.numbers import real, scaled
+from tb_plugin.formats.ascend.cluster.numbers import float_of, scaled_integer
 from tb_plugin.formats.ascend.column_titles import CALL_TITLES, GB, MB, MS, PART_OF, TOTAL, US
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, LINKS, OPERATIONS, SCHEMAS
@@ -46,15 +46,15 @@ class Rows:
         self.add(
             OPERATIONS,
             **call,
-            start_ns=scaled(begin, US, self.log),
-            **{key: scaled(value, MS, self.log) for key, value in zip(CALL_TITLES, others, strict=True)},
+            start_ns=scaled_integer(begin, US, self.log),
+            **{key: scaled_integer(value, MS, self.log) for key, value in zip(CALL_TITLES, others, strict=True)},
         )
 
     def band(self, call: Mapping[str, Any], band: str, size: Any, time: Any, large: Any) -> None:
         """Adds the data that a call moved over one link type, if any."""
-        moved, took = scaled(size, MB, self.log), scaled(time, MS, self.log)
+        moved, took = scaled_integer(size, MB, self.log), scaled_integer(time, MS, self.log)
         if moved or took:
-            self.add(BANDS, **call, band=band, bytes=moved, transit_ns=took, large_ratio=real(large, self.log))
+            self.add(BANDS, **call, band=band, bytes=moved, transit_ns=took, large_ratio=float_of(large, self.log))
 
     def link(
         self,
@@ -69,7 +69,7 @@ class Rows:
         transport, size, time, bandwidth, example = link
         match = _PLACE.match(name)
         operation = None if name == TOTAL else match["operation"] if match else name
-        per_second = real(bandwidth, self.log)
+        per_second = float_of(bandwidth, self.log)
         self.add(
             LINKS,
             step=step,
@@ -81,8 +81,8 @@ class Rows:
             destination=ends[1],
             in_group=False,
             transport=text_of(transport),
-            bytes=scaled(size, MB, self.log),
-            transit_ns=scaled(time, MS, self.log),
+            bytes=scaled_integer(size, MB, self.log),
+            transit_ns=scaled_integer(time, MS, self.log),
             bytes_per_second=None if per_second is None else per_second * 10**GB,
             example=text_of(example),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled, step_of
+from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled_integer, step_of
 from tb_plugin.formats.ascend.cluster.rows import Rows, kind_of_call
 from tb_plugin.formats.ascend.cluster.texts import group_into, packets_into, step_into
 from tb_plugin.formats.ascend.column_titles import TOTAL, US
@@ -30,7 +30,7 @@ def tables_into(database: Database, rows: Rows) -> dict[str, str]:
     """Adds the rows of all known tables. Returns the job facts in the database."""
     numbers = dict.fromkeys(_STEPS, Form.NUMBER) | dict.fromkeys(_INDEXES, Form.WHOLE)
     for row in _read(database, ("ClusterStepTraceTime",), ("step", "type", "index"), numbers):
-        values = {key: scaled(row[column], US, rows.log) for column, key in _STEPS.items()}
+        values = {key: scaled_integer(row[column], US, rows.log) for column, key in _STEPS.items()}
         values |= {key: row[key] for key in _INDEXES}
         step_into(rows, row["step"], row["type"], row["index"], values)
     _calls_into(database, rows)

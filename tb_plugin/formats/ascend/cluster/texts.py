@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled, step_of
+from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled_integer, step_of
 from tb_plugin.formats.ascend.cluster.rows import Rows, kind_of_call, text_of
 from tb_plugin.formats.ascend.column_titles import (
     BANDWIDTH,
@@ -42,7 +42,7 @@ def steps_into(table: CsvTable, rows: Rows) -> None:
     cells = {title: table.texts(title).to_pylist() for title in titles}
     for place in range(table.rows):
         row = {title: column[place] for title, column in cells.items()}
-        values = {key: scaled(row[title], US, rows.log) for key, title in STEP_TITLES.items()}
+        values = {key: scaled_integer(row[title], US, rows.log) for key, title in STEP_TITLES.items()}
         values |= {key: rank_of(row[title]) for key, title in _INDEXES.items()}
         step_into(rows, row["Step"], row["Type"], row["Index"], values)
 
@@ -103,9 +103,9 @@ def packets_into(rows: Rows, call: Mapping[str, Any], band: str, size: Any, coun
         PACKETS,
         **call,
         band=band,
-        packet_bytes=scaled(size, MB, rows.log),
-        count=scaled(count, 0, rows.log),
-        transit_ns=scaled(time, MS, rows.log),
+        packet_bytes=scaled_integer(size, MB, rows.log),
+        count=scaled_integer(count, 0, rows.log),
+        transit_ns=scaled_integer(time, MS, rows.log),
     )
 
 

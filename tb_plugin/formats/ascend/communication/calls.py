@@ -24,7 +24,7 @@ from tb_plugin.formats.ascend.column_titles import (
     TRANSIT,
     US,
 )
-from tb_plugin.formats.ascend.communication.units import numbers, scaled_integers, texts_of
+from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_table
 
@@ -65,7 +65,7 @@ def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: I
         "part_of": within,
         "bytes": size,
         "transit_ns": time,
-        "large_ratio": numbers(texts[RATIO], log),
+        "large_ratio": floats_of(texts[RATIO], log),
     }
     made = job_table(BANDS, {**_call(keys, rank), **columns})
     return made.filter(pc.or_(_is_some(size), _is_some(time)))
@@ -92,7 +92,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
     times: list[tuple[Any, ...]] = []
     bands: list[tuple[Any, ...]] = []
     packets: list[tuple[Any, ...]] = []
-    for step, kind, name, about in entries(document, log):
+    for step, kind, name, about in call_entries(document, log):
         call = (step, kind, *operation_and_group(name))
         stated = about.get(TIMES_OF_CALL)
         if not isinstance(stated, dict):
@@ -130,7 +130,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
     }
 
 
-def entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[str | None, str, str, dict[str, Any]]]:
+def call_entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[str | None, str, str, dict[str, Any]]]:
     """Yields step, class, name and content of each entry, except totals. Logs entries of unexpected type."""
     for step, classes in document.items():
         for kind, named_ones in classes.items() if isinstance(classes, dict) else _odd(step, log):

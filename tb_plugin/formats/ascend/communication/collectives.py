@@ -36,7 +36,7 @@ _TYPES = {
 _COUNTS_PER_RANK = frozenset({"allreduce", "broadcast", "reduce", "send", "receive"})
 
 
-def timed(operations: pa.Table) -> pa.Table:
+def timed_calls(operations: pa.Table) -> pa.Table:
     """Returns the calls that have a name, a start and a duration."""
     has_times = pc.and_(operations["start_ns"].is_valid(), operations["elapse_ns"].is_valid())
     return operations.filter(pc.and_(has_times, operations["operation"].is_valid()))
@@ -44,7 +44,7 @@ def timed(operations: pa.Table) -> pa.Table:
 
 def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> Kernels:
     """Returns the timed calls as kernels of a device."""
-    some = timed(operations)
+    some = timed_calls(operations)
     count = some.num_rows
     return Kernels(
         name=ids_of(some["operation"].combine_chunks(), interner),
@@ -110,7 +110,7 @@ def _stated_groups(columns: Mapping[str, Any], operations: pa.Table | None, rows
     if operations is None or not operations.num_rows:
         return found
     calls = operation_kernels(operations, 0, interner)
-    group = ids_of(timed(operations)["group"].combine_chunks(), interner)
+    group = ids_of(timed_calls(operations)["group"].combine_chunks(), interner)
     row = places_among(calls, columns["name"], columns["start_ns"], rows.astype(np.int64))
     known = np.flatnonzero(row != MISSING)
     found[np.searchsorted(rows, row[known])] = group[known]

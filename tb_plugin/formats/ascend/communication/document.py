@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 
 MOST_BYTES = 64 * 1024 * 1024  # limit on the text, about 55,000 calls; each byte takes up to seven bytes of memory
 MOST_VALUES = 4_000_000  # limit on values per document; real documents have one per 20 bytes
@@ -30,7 +30,7 @@ def document_in(content: bytes, log: IssueLog) -> dict[str, Any] | None:
         log.add("too_large", "note", text=text)
         return None
     try:
-        found = storable(_parsed(content, log), content, log)
+        found = to_storable(_parsed(content, log), content, log)
     except RecursionError:
         log.add("too_deep", "note", text="the file is nested too deeply and is not shown")
         return None

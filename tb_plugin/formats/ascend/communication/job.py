@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.communication.calls import calls_in
-from tb_plugin.formats.ascend.communication.collectives import collectives_of, operation_kernels, timed
+from tb_plugin.formats.ascend.communication.collectives import collectives_of, operation_kernels, timed_calls
 from tb_plugin.formats.ascend.communication.from_tables import calls_table, links_table, moved_tables
 from tb_plugin.formats.ascend.communication.groups import Group, group_table, reported_groups, with_own_places
 from tb_plugin.formats.ascend.communication.links import Links, links_in
@@ -62,7 +62,7 @@ class Job:
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None
-        some = timed(operations)
+        some = timed_calls(operations)
         start = np.asarray(some["start_ns"]).astype(np.int64)
         return steps_of(some["step"].to_pylist(), start, start + np.asarray(some["elapse_ns"]).astype(np.int64))
 

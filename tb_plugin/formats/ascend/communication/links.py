@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from tb_plugin.formats.ascend.column_titles import BANDWIDTH, EXAMPLE, GB, MB, MS, SIZE, TRANSIT, TRANSPORT
-from tb_plugin.formats.ascend.communication.calls import entries, operation_and_group
+from tb_plugin.formats.ascend.communication.calls import call_entries, operation_and_group
 from tb_plugin.formats.ascend.communication.groups import Group
-from tb_plugin.formats.ascend.communication.units import numbers, scaled_integers, texts_of
+from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import LINKS, job_table
 
@@ -62,7 +62,7 @@ class Links:
             text = "links in groups with unknown ranks show the index within the group instead of the rank"
             log.add("links_in_group", "note", count=unknown, text=text)
         split = [_PLACE.match(key[2]) for key in self.keys]
-        rate = numbers(self.texts[BANDWIDTH], log)
+        rate = floats_of(self.texts[BANDWIDTH], log)
         return job_table(
             LINKS,
             {
@@ -89,7 +89,7 @@ class Links:
 def links_in(document: Mapping[str, Any], log: IssueLog) -> Links:
     """Returns the links in ``communication_matrix.json``."""
     rows = []
-    for step, kind, name, about in entries(document, log):
+    for step, kind, name, about in call_entries(document, log):
         operation, group = operation_and_group(name)
         for pair, link in about.items():
             rows.append(((step, kind, operation, group), pair, link))

@@ -20,14 +20,14 @@ from tb_plugin.formats.ascend.database.host import OPERATOR, host_rows, reported
 from tb_plugin.formats.ascend.database.kernel_table import kernel_rows
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.queue_links import enqueuing_operator
-from tb_plugin.formats.ascend.database.rows import Rows, timed
+from tb_plugin.formats.ascend.database.rows import Rows, rows_with_times
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.statistics import worked_out
 from tb_plugin.formats.ascend.database.tables import analysed_tables, memory_tables
 from tb_plugin.formats.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
 from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.ascend.text_or_database import ComparedNumber, Figures, figures_of, kernel_figures
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
@@ -91,7 +91,7 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
     )
 
 
-def analysed(database: Database, texts: frozenset[str]) -> Content | None:
+def analysis_tables(database: Database, texts: frozenset[str]) -> Content | None:
     """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain. None without tables."""
     every = analysed_tables(database, frozenset())
     if not every:
@@ -104,9 +104,9 @@ def _figures(database: Database, names: Names, interner: Interner, texts: frozen
     found: Figures = {}
     if files.KERNELS in texts:
         described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").integers("globalTaskId")
-        tasks, _, dur = timed(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
+        tasks, _, dur = rows_with_times(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
         kernels = dur[np.isin(tasks.integers("globalTaskId"), described)]
-        _, _, groups = timed(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
+        _, _, groups = rows_with_times(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
         if len(kernels) + len(groups):
             found |= kernel_figures(np.concatenate((kernels, groups)))
     if files.TRACE in texts:
@@ -182,7 +182,7 @@ def _json(text: str) -> Any:
     if not text.startswith(("{", "[")):
         return text
     try:
-        return storable(json.loads(text, parse_constant=lambda word: None), text.encode(errors="replace"))
+        return to_storable(json.loads(text, parse_constant=lambda word: None), text.encode(errors="replace"))
     except (ValueError, RecursionError):
         return text
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.database.cells import Columns
-from tb_plugin.formats.ascend.database.host import Host, connected
+from tb_plugin.formats.ascend.database.host import Host, connection_ids
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
+from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, rows_with_times
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.tasks import Tasks, devices_in, operator_of_connection
 from tb_plugin.model.trace.links import first_with_key
@@ -49,13 +49,15 @@ def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
         needs="startNs endNs opName",
         whole="connectionId groupName opId dataType algType count opType deviceId waitNs",
     )
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     name = names_or_numbers(rows, names.ids(read.integers("opName")), read.integers("opName"))
     found, first, place = np.unique(read.integers("groupName"), return_index=True, return_inverse=True)
     order = np.argsort(start[first], kind="stable")
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
-    return Operations(read, start, dur, name, connected(read.integers("connectionId")), number[place], found[order])
+    return Operations(
+        read, start, dur, name, connection_ids(read.integers("connectionId")), number[place], found[order]
+    )
 
 
 def operation_rows(
@@ -145,7 +147,7 @@ def _devices(operations: Operations, tasks: Tasks) -> Int64:
     """
     if operations.read.has("deviceId"):
         return devices_in(operations.read)
-    connection = connected(tasks.read.integers("connectionId"))
+    connection = connection_ids(tasks.read.integers("connectionId"))
     task = first_with_key(connection, np.arange(len(connection)), operations.connection)
     fallback = int(tasks.device[0]) if len(np.unique(tasks.device)) == 1 else 0
     return np.where(task != MISSING, np.append(tasks.device, fallback)[task], fallback)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_types
 from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
+from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, rows_with_times
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.statistics import LEVEL
 from tb_plugin.model.trace.extra_columns import ReportedSteps
@@ -63,7 +63,7 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
         needs=_TIMES,
         whole="globalTid connectionId name sequenceNumber fwdThreadId inputDtypes inputShapes callchainId type",
     )
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     what = read.integers("type")
     name = names_or_numbers(rows, names.ids(read.integers("name")), read.integers("name"))
     kind = np.select([what == each for each in _KINDS], list(_KINDS.values()), EventKind.UNKNOWN).astype(np.uint8)
@@ -94,7 +94,7 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
 
 def reported_steps(database: Database) -> ReportedSteps | None:
     """Returns the steps recorded in the database, or None."""
-    read, start, dur = timed(database.read("STEP_TIME", needs=_TIMES, whole="id"), database.log)
+    read, start, dur = rows_with_times(database.read("STEP_TIME", needs=_TIMES, whole="id"), database.log)
     if not read.rows:
         return None
     order = np.argsort(start, kind="stable")
@@ -123,7 +123,7 @@ def _threads(rows: Rows, global_tid: Int64) -> tuple[Int32, Int32]:
 def _marks(database: Database, rows: Rows, names: Names) -> None:
     """Adds the program's annotations (mstx)."""
     read = database.read("MSTX_EVENTS", needs=_TIMES, whole="globalTid message")
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     pid, tid = _threads(rows, read.integers("globalTid"))
     rows.add(
         start_ns=start,
@@ -138,7 +138,7 @@ def _marks(database: Database, rows: Rows, names: Names) -> None:
 
 def _calls(database: Database, rows: Rows, names: Names) -> None:
     read = database.read("CANN_API", needs=_TIMES, whole="type globalTid connectionId name")
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     layer = read.integers("type")
     both, place = np.unique(np.stack((layer, read.integers("name"))), axis=1, return_inverse=True)
     plain = names_or_numbers(rows, names.ids(both[1]), both[1])
@@ -147,7 +147,7 @@ def _calls(database: Database, rows: Rows, names: Names) -> None:
         for what, name in zip(both[0].tolist(), plain.tolist(), strict=True)
     ]
     pid, tid = _threads(rows, read.integers("globalTid"))
-    connection = connected(read.integers("connectionId"))
+    connection = connection_ids(read.integers("connectionId"))
     row = rows.add(
         start_ns=start,
         dur_ns=dur,
@@ -164,7 +164,7 @@ def _calls(database: Database, rows: Rows, names: Names) -> None:
 
 
 def _collections(database: Database, rows: Rows, host_pid: str) -> None:
-    read, start, dur = timed(database.read("GC_RECORD", needs=_TIMES, whole="globalTid"), database.log)
+    read, start, dur = rows_with_times(database.read("GC_RECORD", needs=_TIMES, whole="globalTid"), database.log)
     if not read.rows:
         return
     pid = lane_pid(host_pid, _COLLECTION_LANE, 0)
@@ -185,7 +185,7 @@ def lane_pid(host_pid: str, order: int, device: int) -> str:
     return str(((int(host_pid) if host_pid else 0) << 10) | (order << 5) | device)
 
 
-def connected(connection: Int64) -> Int64:
+def connection_ids(connection: Int64) -> Int64:
     """Returns connection ids; -1 = none (stored as 0 or the largest 32-bit number)."""
     return np.where((connection > 0) & (connection != NO_CONNECTION), connection, MISSING)
 

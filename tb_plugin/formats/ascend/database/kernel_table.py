@@ -10,14 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.formats._chrome.interning import Interner
-from tb_plugin.formats.ascend.csv_table import cleaned
+from tb_plugin.formats.ascend.csv_table import trimmed_cells
 from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.groups import Operations
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.tasks import DESCRIBED_NAMES, FULLY_DESCRIBED, Tasks
 from tb_plugin.formats.ascend.database.typed_table import TypedTable, absent_below_zero
-from tb_plugin.formats.ascend.kernel_details import DEVICE, DURATION, NAME, START, WAIT, Kernels, kernels_of, unquoted
+from tb_plugin.formats.ascend.kernel_details import (
+    DEVICE,
+    DURATION,
+    NAME,
+    START,
+    WAIT,
+    Kernels,
+    kernels_of,
+    unquoted_shapes,
+)
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING
@@ -60,7 +69,7 @@ def kernel_rows(
     none = np.full(count, MISSING)
     columns = {
         DEVICE: pa.array(np.concatenate((tasks.device[task], device))),
-        NAME: cleaned(
+        NAME: trimmed_cells(
             pa.concat_arrays([_named(names, descriptions, "name"), _named(names, operations.read, "opName")])
         ),
     }
@@ -77,7 +86,7 @@ def kernel_rows(
     }
     for key, title in DESCRIBED_NAMES.items():
         cells = names.cells(descriptions.integers(key))
-        cells = unquoted(cells) if title.endswith("Shapes") else cells
+        cells = unquoted_shapes(cells) if title.endswith("Shapes") else cells
         columns[title] = pa.concat_arrays((cells, of_groups.get(key, pa.nulls(count, pa.string()))))
     waited = np.concatenate((descriptions.integers("waitNs"), operations.read.integers("waitNs")))
     times = {

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import ArrowEnds
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -29,7 +29,7 @@ def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int
     calls = np.flatnonzero((kind == EventKind.RUNTIME) & (correlation > 0))
     call = first_with_key(correlation[calls], calls, correlation[tasks])
     width = int(max(columns["pid"].max(initial=0), columns["tid"].max(initial=0))) + 1
-    track = numbered(columns["pid"].astype(np.int64) * width + columns["tid"])[0].astype(np.int32)
+    track = number_groups(columns["pid"].astype(np.int64) * width + columns["tid"])[0].astype(np.int32)
     known = np.flatnonzero(call != MISSING)
     if not len(known) or not len(arrows.end_row):
         return none
@@ -50,5 +50,5 @@ def _around(columns: Mapping[str, Any], track: Int32, rows: Int64, inner: Int64)
     if not len(rows) or not len(inner):
         return np.full(len(inner), MISSING, np.int64)
     begin, end = start[rows], start[rows] + dur[rows]
-    found = innermost(track[rows], begin, end, nest(track[rows], begin, end).parent, track[inner], start[inner])
+    found = innermost_at(track[rows], begin, end, nest(track[rows], begin, end).parent, track[inner], start[inner])
     return np.where(found != MISSING, rows[found], MISSING)

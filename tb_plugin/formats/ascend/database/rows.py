@@ -94,7 +94,7 @@ class Rows:
         }
 
 
-def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
+def rows_with_times(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
     """Returns the rows that have both times, with their starts and durations. Other rows are skipped and logged."""
     start, end = read.integers(START), read.integers(END)
     # Only half of the 64-bit range is allowed, so that sums of times do not overflow.

@@ -170,7 +170,7 @@ class Database:
 
 
 @contextmanager
-def opened(source: Source, name: str, log: IssueLog, tell: Callable[[float], None]) -> Iterator[Database]:
+def open_database(source: Source, name: str, log: IssueLog, tell: Callable[[float], None]) -> Iterator[Database]:
     """Opens a database. Raises UnreadableTrace for any other file, StorageError, and any error from ``tell``.
 
     ``tell`` receives the fraction read so far, 0 to 1, and may raise to stop the read.

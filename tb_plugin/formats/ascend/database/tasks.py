@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from tb_plugin.formats.ascend.arguments import kind_of_task
 from tb_plugin.formats.ascend.database.cells import Columns
-from tb_plugin.formats.ascend.database.host import Host, connected
+from tb_plugin.formats.ascend.database.host import Host, connection_ids
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
+from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, rows_with_times
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -64,11 +64,11 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
         needs="startNs endNs",
         whole="deviceId connectionId globalTaskId taskType contextId streamId taskId modelId",
     )
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     place = first_with_key(
         described.integers("globalTaskId") + 1, np.arange(described.rows), read.integers("globalTaskId") + 1
     )
-    connection = connected(read.integers("connectionId"))
+    connection = connection_ids(read.integers("connectionId"))
     typed = names.ids(read.integers("taskType"))
     task = names_or_numbers(rows, typed, read.integers("taskType"))
     kind = _kinds(rows, task, place != MISSING, connection, operations)
@@ -108,7 +108,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
 def bar_rows(database: Database, rows: Rows) -> None:
     """Adds the bars for computing, communication and free time, if the database contains them."""
     read = database.read("OVERLAP_ANALYSIS", needs="startNs endNs type", whole="deviceId")
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     what = read.integers("type")
     read = read.take(known := np.flatnonzero(np.isin(what, list(_BARS))))
     name = np.zeros(len(_BARS), np.int32)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.formats.ascend.csv_table import CsvTable, cleaned
+from tb_plugin.formats.ascend.csv_table import CsvTable, trimmed_cells
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.schema import MISSING
 
@@ -21,7 +21,9 @@ class TypedTable(CsvTable):
     """A CsvTable of typed columns. Times are integer nanoseconds, although their titles say microseconds."""
 
     def __init__(self, columns: Mapping[str, pa.Array], times: Mapping[str, pa.Array], log: IssueLog) -> None:
-        texts = {title: cleaned(column) if column.type == pa.string() else column for title, column in columns.items()}
+        texts = {
+            title: trimmed_cells(column) if column.type == pa.string() else column for title, column in columns.items()
+        }
         super().__init__([*texts, *times], [*texts.values(), *times.values()], log)
         self._times = frozenset(times)
 

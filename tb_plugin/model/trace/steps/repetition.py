@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.model.trace.launches import Launches, launches_of, matching
-from tb_plugin.model.trace.periodicity import SEARCHED, Words, periods, root, runs, standing_out
+from tb_plugin.model.trace.periodicity import SEARCHED, Words, likely_periods, periodic_runs, root, standing_out
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind
@@ -100,8 +100,8 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
     tokens = launches.token
     offset = max(0, len(tokens) - SEARCHED)
     steady, words, why = tokens[offset:], Words(tokens), RARE
-    for period in periods(steady, REPEATS):
-        begin, length = runs(steady, period)
+    for period in likely_periods(steady, REPEATS):
+        begin, length = periodic_runs(steady, period)
         if not len(begin) or (length.max() // period + 1) < REPEATS:
             continue
         at, length_of = int(begin[length.argmax()]) + offset, int(length.max())
@@ -125,8 +125,8 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
 
 
 def _has_layers(word: Int64) -> bool:
-    for period in periods(word, LAYERS):
-        begin, length = runs(word, period)
+    for period in likely_periods(word, LAYERS):
+        begin, length = periodic_runs(word, period)
         many = length >= (LAYERS - 1) * period
         apart = [at for at in begin[many].tolist() if (word[at : at + period] != word[at]).any()]
         covered = int((length + period)[many & np.isin(begin, apart)].sum())

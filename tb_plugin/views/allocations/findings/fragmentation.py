@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.phrases import plural, references_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, ooms_of
 from tb_plugin.analysis.snapshot.free_memory import Free, free_of
 from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
@@ -97,7 +97,7 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
     when = "before the first recorded event" if event == MISSING else "at event {event_number}"
     text = f"{{unused_ratio}} of the peak reserved memory is unused {when}: {{unused_bytes}} of "
     text += "{reserved_then_bytes}. {pinned_bytes} cannot be returned to the driver because {pinned_segments} "
-    text += f"{noun(pinned_segments, 'segment is', 'segments are')} partly in use. The largest gap is "
+    text += f"{plural(pinned_segments, 'segment is', 'segments are')} partly in use. The largest gap is "
     text += "{largest_gap_bytes}. "
     if pool is not None and 2 * pool_bytes >= unused:
         figures += [METRICS.figure("pool_name", pool), METRICS.figure("pool_unused_bytes", pool_bytes)]

@@ -16,7 +16,7 @@ from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.out_of_memory import ran_out as met_by
 from tb_plugin.analysis.snapshot.out_of_memory import sentence_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._checks import Check
@@ -87,7 +87,7 @@ class Lines:
         return found
 
 
-@remembered
+@cached_by_argument
 def _line_numbers(snapshot: Snapshot) -> Lines:
     encoded = stack_words(snapshot).line.dictionary_encode()
     texts = encoded.dictionary.to_pylist()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.phrases import plural, references_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
 from tb_plugin.analysis.snapshot.metrics import METRICS
@@ -54,8 +54,8 @@ def reserved_swings(device: DeviceLevels) -> Iterator[Notice]:
     yield Notice(
         CHECK.id,
         "medium",
-        f"{{swing_steps}} of {{steady_steps}} {noun(count, 'step')} return segments to the driver and reserve new ones, "
-        f"{{swing_bytes}} per step. In total, {{segments_given}} {noun(len(given), 'segment is', 'segments are')} returned "
+        f"{{swing_steps}} of {{steady_steps}} {plural(count, 'step')} return segments to the driver and reserve new ones, "
+        f"{{swing_bytes}} per step. In total, {{segments_given}} {plural(len(given), 'segment is', 'segments are')} returned "
         "and {segments_taken} reserved. Each waits for the GPU.",
         recorder.todo(CHECK.advice_key()),
         [

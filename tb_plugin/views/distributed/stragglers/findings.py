@@ -17,7 +17,7 @@ from tb_plugin.views.distributed.stragglers.causes import Excess
 from tb_plugin.views.distributed.stragglers.detection import WORTH
 from tb_plugin.views.distributed.stragglers.intervals import COMPUTE
 from tb_plugin.views.distributed.stragglers.patterns import PERSISTENT, ROTATING, SINGLE
-from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, why
+from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, cause_columns
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 
 # maximum number of findings; the table lists all stragglers
@@ -68,7 +68,7 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
 def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
     low, high = report.lost(worker)
     row = report.stragglers.main_group(worker)
-    cells, once = why(report, worker), report.is_once(worker)
+    cells, once = cause_columns(report, worker), report.is_once(worker)
     figures = [
         METRICS.figure("worker", report.names[worker]),
         METRICS.figure("lost_ns", high, "Cost per step"),
@@ -208,7 +208,7 @@ def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
     low, high = (sum(report.lost(worker)[i] for worker in workers) for i in (0, 1))
     if not report.mean_ns or high < WORTH * report.mean_ns:
         return None
-    causes = [str(why(report, worker).get("late_cause") or "") for worker in workers]
+    causes = [str(cause_columns(report, worker).get("late_cause") or "") for worker in workers]
     common = causes[0] if len(set(causes)) == 1 else ""
     figures = [
         METRICS.figure("stragglers", len(workers)),
