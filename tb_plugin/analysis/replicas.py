@@ -38,7 +38,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "state_blocks": ("Blocks", "Blocks of this state and size on the rank."),
-            "replica_groups": ("Groups", "Further groups of ranks with the same blocks."),
+            "replica_groups": ("Groups", "Other groups of ranks with the same blocks."),
         },
     ),
     define(
@@ -65,7 +65,7 @@ METRICS = SHARED.adding(
     define(
         MOST_STATES,
         "ratio",
-        {"repeated_ratio": ("Replicated share", "Replicated bytes divided by these states on the largest rank.")},
+        {"repeated_ratio": ("Replicated share", "Replicated bytes divided by the bytes of these states on the largest rank.")},
     ),
     define(
         "mean per step",

@@ -34,8 +34,8 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "launch_phase": ("Phase", "Innermost annotation open at the launch, without profiler steps."),
-            "launch_module": ("Module", "Innermost module call open at the launch."),
+            "launch_phase": ("Phase", "Innermost annotation around the launch, except profiler steps."),
+            "launch_module": ("Module", "Innermost module call around the launch."),
             "launch_frame": (
                 "Python line",
                 "Python line of the launch, outside the framework if possible.",

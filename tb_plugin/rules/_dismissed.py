@@ -10,7 +10,7 @@ from tb_plugin.payloads import Notice
 from tb_plugin.rules import rule_ids
 
 METRICS = Metrics(
-    define("", "text", {"ignored_rules": ("Names", "Names in ``torch_trace_ignore`` without a rule.")}),
+    define("", "text", {"ignored_rules": ("Names", "Names in ``torch_trace_ignore`` that match no rule.")}),
 )
 
 

@@ -40,8 +40,8 @@ METRICS = OF_RULES.adding(
         {
             "unusual_ns": ("Slow step", "Duration of the slowest step."),
             "unusual_compiling_ns": ("Compilation", "Compilation time in the slowest step."),
-            "differs_row_ns": ("Excess there", "Excess of the slowest step in this line or operator."),
-            "differs_ns": ("Larger by", "Excess of the slowest step in this part."),
+            "differs_row_ns": ("Excess there", "Extra time of the slowest step in this line or operator."),
+            "differs_ns": ("Larger by", "Extra time of the slowest step in this part."),
         },
     ),
     define(
@@ -49,17 +49,17 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "usual_step_ns": ("Usual step", "Median duration of the other steps."),
-            "excess_ns": ("Excess", "Slow step durations minus the usual step, summed."),
+            "excess_ns": ("Excess", "Durations of slow steps minus the usual step, summed."),
         },
     ),
     define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
-    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps far longer than the others.")}),
+    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps that take far longer than the others.")}),
     define(
         STEP,
         "code",
-        {"differs_row": ("Location", "Python line, operator or kernel with the largest excess in the slowest step.")},
+        {"differs_row": ("Location", "Python line, operator or kernel with the most extra time in the slowest step.")},
     ),
-    define("", "text", {"differs": ("Part", "Step part with the largest excess in the slowest step.")}),
+    define("", "text", {"differs": ("Part", "Step part with the most extra time in the slowest step.")}),
 )
 
 OTHERS = 3

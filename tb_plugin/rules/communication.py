@@ -41,8 +41,8 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "could_hide_ns": ("Time to overlap", "Step time without communication."),
-            "shards_bare_ns": ("Shards", "Exposed collectives of parameter and gradient shards per step."),
-            "gathers_bare_ns": ("Gathers", "Exposed parameter gathers per step."),
+            "shards_bare_ns": ("Shards", "Exposed time of collectives for parameter and gradient shards, per step."),
+            "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
             "group_exposed_ns": ("This group", "Exposed communication of the costliest process group per step."),
         },
     ),

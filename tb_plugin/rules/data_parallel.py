@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "exchange_ns": ("Between devices", "Collectives and copies between devices without compute, per step."),
+            "exchange_ns": ("Between devices", "Time of collectives and device-to-device copies without concurrent compute, per step."),
         },
     ),
 )

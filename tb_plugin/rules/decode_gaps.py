@@ -28,11 +28,11 @@ METRICS = OF_RULES.adding(
         {
             "pair_gap_ns": ("Gap", "Mean device idle time between consecutive decode steps."),
             "pair_least_ns": ("Shortest host gap", "Shortest host time between consecutive decode steps."),
-            "pair_period_ns": ("Step to step", "Mean start-to-start time of consecutive decode steps."),
+            "pair_period_ns": ("Step to step", "Mean time from the start of one decode step to the next."),
         },
     ),
     define(STEPS, "count", {"decode_pairs": ("Pairs", "Pairs of consecutive decode steps.")}),
-    define(STEPS, "ratio", {"pair_gap_ratio": ("Gap share", "Gap divided by step to step.")}),
+    define(STEPS, "ratio", {"pair_gap_ratio": ("Gap share", "Gap divided by step-to-step time.")}),
 )
 
 SHARE = 0.05

@@ -31,7 +31,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"backward_sync_ns": ("Backward waits", "Host wait for the device in these operators per step.")},
+        {"backward_sync_ns": ("Backward waits", "Host time spent waiting for the device in these operators, per step.")},
     ),
     define(
         STEPS,
@@ -44,7 +44,7 @@ METRICS = OF_RULES.adding(
         {
             "backward_sync_kinds": (
                 "Backward operators",
-                "Distinct waiting operators, by forward operator, module and line.",
+                "Distinct operators that wait, by forward operator, module and line.",
             )
         },
     ),

@@ -29,7 +29,7 @@ NAMED = 3
 """Operators in the sentence: those with most of the time."""
 METRICS = OF_RULES.adding(
     define(
-        STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, mean over devices.")}
+        STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")}
     ),
     define(
         STEPS,
@@ -42,7 +42,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "code",
         {
-            "device_copy_operators": ("Operators", "Operators with the most copy time, with shares."),
+            "device_copy_operators": ("Operators", "Operators with the most copy time, and their shares."),
             "device_copy_line": ("Python line", LINE.format("copy")),
         },
     ),

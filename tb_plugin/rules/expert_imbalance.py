@@ -24,17 +24,17 @@ METRICS = OF_RULES.adding(
         {
             "rank_tokens_ratio": (
                 "Max over mean",
-                "Tokens of the busiest rank divided by the mean rank's.",
+                "Tokens of the busiest rank divided by the mean over ranks.",
             ),
-            "dispatches_told": ("Dispatches", "Dispatches with recorded sizes per step."),
+            "dispatches_told": ("Dispatches", "Token dispatches with recorded sizes, per step."),
         },
     ),
     define(
         STEPS,
         "ns",
         {
-            "experts_ns": ("Experts", "Time of expert products after these dispatches, per step."),
-            "uneven_ns": ("Imbalance cost", "Expert product time times (max over mean - 1), per step."),
+            "experts_ns": ("Experts", "Time of expert matrix products after these dispatches, per step."),
+            "uneven_ns": ("Imbalance cost", "Time of expert matrix products times (max over mean - 1), per step."),
         },
     ),
 )

@@ -22,7 +22,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"exposed_copy_ns": ("Exposed copies", "Time with only a copy running, per step.")},
+        {"exposed_copy_ns": ("Exposed copies", "Time when only a copy runs, per step.")},
     ),
     define(STEPS, "number", {"exposed_copies": ("Copies", "Exposed copies per step.")}),
     define(STEPS, "bytes", {"exposed_copy_bytes": ("Bytes", "Bytes of exposed copies per step.")}),

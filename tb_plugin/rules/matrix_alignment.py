@@ -27,7 +27,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"odd_product_ns": ("Unaligned products", "Time of products with unaligned shapes per step.")},
+        {"odd_product_ns": ("Unaligned products", "Time of matrix products with unaligned shapes, per step.")},
     ),
     define(
         STEPS,
@@ -40,7 +40,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"odd_size": ("Dimension", "Dimension that is no multiple of 8.")},
+        {"odd_size": ("Dimension", "Dimension that is not a multiple of 8.")},
     ),
 )
 

@@ -19,8 +19,8 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "offload_ns": ("Offloading", "Time of offloading copies per step."),
-            "offload_alone_ns": ("Exposed", "Offloading time with nothing else running, per step."),
+            "offload_ns": ("Offloading", "Time of offload copies, per step."),
+            "offload_alone_ns": ("Exposed", "Time spent in offload copies while nothing else runs, per step."),
         },
     ),
     define(

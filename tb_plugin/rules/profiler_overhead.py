@@ -30,7 +30,7 @@ METRICS = OF_RULES.adding(
         {
             "waiting_host_ratio": (
                 "Host-bound idle",
-                "Device idle time from Python, operators and launch calls, divided by step time.",
+                "Device idle time due to Python, operators and launch calls, divided by step time.",
             )
         },
     ),
@@ -40,7 +40,7 @@ METRICS = OF_RULES.adding(
         {
             "python_rate": (
                 "Python calls per millisecond",
-                "Recorded Python calls of launching threads divided by host step time.",
+                "Recorded Python calls of launching threads, divided by host step time.",
             )
         },
     ),

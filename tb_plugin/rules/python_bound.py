@@ -36,7 +36,7 @@ METRICS = OF_RULES.adding(
                 "Python between operators",
                 "Host time of launching threads outside operators and calls, per step.",
             ),
-            "python_line_ns": ("In the line", "Python time in this line, without other lines below."),
+            "python_line_ns": ("In the line", "Python time in this line, without the lines that it calls."),
         },
     ),
     define(STEPS, "ratio", {"python_ratio": ("Python idle", "Python idle divided by mean step time.")}),

@@ -19,12 +19,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"single_product_ns": ("Float32 products", "Time of float32 products without matrix units, per step.")},
+        {"single_product_ns": ("Float32 products", "Time of float32 matrix products that do not use matrix units, per step.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"single_product_ratio": ("Float32 products", "Float32 product time divided by kernel time.")},
+        {"single_product_ratio": ("Float32 products", "Float32 products divided by kernel time.")},
     ),
 )
 

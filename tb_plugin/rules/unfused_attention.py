@@ -37,7 +37,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"scores_ns": ("Scores", "Kernel time between the two products of unfused attention, per step.")},
+        {"scores_ns": ("Scores", "Kernel time between the two matrix products of unfused attention, per step.")},
     ),
     define(STEPS, "ratio", {"scores_ratio": ("Scores", "Scores time divided by kernel time.")}),
     define(

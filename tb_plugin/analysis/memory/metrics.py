@@ -7,7 +7,7 @@ from tb_plugin.analysis.metrics import CHOSEN_WINDOW, define
 
 _WHAT = {
     "allocated": "allocated",
-    "active": "allocated or pending a free",
+    "active": "allocated or waiting to be freed",
     "reserved": "reserved from the driver",
 }
 
@@ -24,26 +24,26 @@ _OF_TOTALS = (
         CHOSEN_WINDOW,
         "count",
         {
-            "stated_samples": ("Samples", "Reported totals."),
+            "stated_samples": ("Samples", "Number of reported totals."),
             "stated_release_samples": (
                 "Releases only",
                 "Samples with a negative total.",
             ),
             "components": ("Components", "Software components with reported memory."),
-            "zero_components": ("Empty components", "Components with zero memory throughout."),
-            "release_components": ("Releases only", "Components with releases only."),
+            "zero_components": ("Empty components", "Components that always have zero memory."),
+            "release_components": ("Releases only", "Components that report only releases."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "bytes",
         {
-            **{f"stated_{key}_bytes": (key.capitalize(), f"Reported bytes {what}.") for key, what in _WHAT.items()},
+            **{f"stated_{key}_bytes": (key.capitalize(), f"Reported bytes that are {what}.") for key, what in _WHAT.items()},
             **{
-                f"stated_peak_{key}_bytes": (f"Peak {key}", f"Largest reported bytes {what}.")
+                f"stated_peak_{key}_bytes": (f"Peak {key}", f"Largest number of reported bytes that are {what}.")
                 for key, what in _WHAT.items()
             },
-            "signed_bytes": ("Recorded size", "Reported size, negative for the release of an earlier block."),
+            "signed_bytes": ("Recorded size", "Reported size; negative when an earlier block is released."),
         },
     ),
     define(
@@ -51,10 +51,10 @@ _OF_TOTALS = (
         "ns",
         {
             **{
-                f"stated_peak_{key}_at_ns": (f"Peak {key} at", "First time of the peak since trace start.")
+                f"stated_peak_{key}_at_ns": (f"Peak {key} at", "First time of the peak, measured from trace start.")
                 for key in _WHAT
             },
-            "pooled_at_ns": ("Reusable at", "Time at which the memory is reusable, since the first event."),
+            "pooled_at_ns": ("Reusable at", "Time when the memory becomes reusable, measured from the first event."),
         },
     ),
 )
@@ -66,10 +66,10 @@ METRICS = OF_DEVICES.adding(
         "",
         "code",
         {
-            "caller": ("Called by", "Operator around the allocating one."),
-            "outermost_operator": ("Top-level operator", "Top-level operator open at the allocation."),
+            "caller": ("Called by", "Operator that calls the allocating operator."),
+            "outermost_operator": ("Top-level operator", "Top-level operator running at the allocation."),
             "allocation_frame": ("Python line", "Python line of the allocation."),
-            "allocation_phase": ("Phase", "Innermost annotation open at the allocation, without steps."),
+            "allocation_phase": ("Phase", "Innermost annotation around the allocation, except step annotations."),
         },
     ),
     define(
@@ -84,7 +84,7 @@ METRICS = OF_DEVICES.adding(
             "allocation_step": ("Step", "Profiler step of the allocation."),
             "matched_by": (
                 "Matched by",
-                "address and time: same allocation in the trace. time: operator open at that microsecond.",
+                "address and time: same allocation in the trace. time: operator running at that microsecond.",
             ),
             "growth_confidence": (
                 "Confidence",
@@ -102,7 +102,7 @@ METRICS = OF_DEVICES.adding(
         "",
         "bool",
         {
-            "outlives_step": ("Outlives step", "Not released before its allocation step ended."),
+            "outlives_step": ("Outlives step", "The block is not released before the end of its allocation step."),
         },
     ),
     define(
@@ -116,20 +116,20 @@ METRICS = OF_DEVICES.adding(
             "self_allocation_count": ("Self allocations", "Allocations of the operator itself."),
             "allocations": ("Allocations", "Allocation events."),
             "blocks": ("Blocks", "Live blocks."),
-            "kept_blocks": ("Retained blocks", "Blocks allocated in the step and not released before its end."),
+            "kept_blocks": ("Retained blocks", "Blocks allocated in the step and not released by the end of the step."),
             "kept_to_end_blocks": ("Never released blocks", "Retained blocks without a release in the trace."),
-            "growth_steps": ("Steps", "Compared steps."),
+            "growth_steps": ("Steps", "Number of compared steps."),
             "growth_blocks": ("Blocks per step", "Never released blocks per compared step."),
             "gap_growths": (
                 "Growth despite free memory",
-                "Rises of reserved memory with enough free bytes for the request.",
+                "Times that reserved memory grew although enough bytes were free.",
             ),
             "shapes": ("Shapes", "Distinct input shapes of allocating calls in the compared steps."),
             "varying_shapes": ("Varying shapes", "Shapes missing in at least one compared step."),
-            "varying_allocations": ("Varying allocations", "Allocations with varying shapes."),
-            "varying_calls": ("Driver calls", "Driver memory calls with varying shapes."),
+            "varying_allocations": ("Varying allocations", "Allocations made with varying shapes."),
+            "varying_calls": ("Driver calls", "Driver memory calls made with varying shapes."),
             "distinct_sizes": ("Sizes", "Distinct sizes of live blocks."),
-            "block_number": ("Block", "Block number on its device, by its first event."),
+            "block_number": ("Block", "Block number on its device, in order of first events."),
         },
     ),
     define(
@@ -146,23 +146,23 @@ METRICS = OF_DEVICES.adding(
             "block_bytes": ("Size", "Allocated size of the block."),
             "live_bytes": ("Live", "Bytes of blocks live at the peak or selected time."),
             "peak_allocated_bytes": ("Peak allocated", "Largest allocated memory."),
-            "in_use_bytes": ("Peak in use", "Largest memory in use on the device, by any process."),
+            "in_use_bytes": ("Peak in use", "Largest device memory in use, over all processes."),
             "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and never released."),
-            "kept_bytes": ("Retained", "Bytes allocated in the step and not released before its end."),
+            "kept_bytes": ("Retained", "Bytes allocated in the step and not released by the end of the step."),
             "kept_to_end_bytes": ("Never released", "Retained bytes without a release in the trace."),
             "growth_bytes": ("Growth per step", "Never released bytes per compared step."),
             "owner_growth_bytes": ("Growth of this operator", "Growth per step of the named operator and line."),
             "cache_bytes": ("Retained", "Retained bytes at the start of the last step."),
             "unused_reserved_bytes": (
                 "Reserved, unused",
-                "Peak reserved minus the most allocated at that reserved level.",
+                "Peak reserved minus the largest allocated memory while reserved is at its peak.",
             ),
             "gap_growth_bytes": (
                 "Growth despite free memory",
-                "Bytes reserved with enough free bytes for the request.",
+                "Bytes reserved although enough bytes were free.",
             ),
             "varying_bytes": ("Varying bytes", "Bytes allocated with varying shapes."),
-            "peak_without_bytes": ("Peak without it", "Peak allocated without the block and similar ones."),
+            "peak_without_bytes": ("Peak without it", "Peak allocated without this block and similar blocks."),
             "live_before_bytes": ("Live before", "Allocated bytes at the start of the window."),
         },
     ),
@@ -170,20 +170,20 @@ METRICS = OF_DEVICES.adding(
         CHOSEN_WINDOW,
         "ns",
         {
-            "moment_ns": ("Time", "Time since the first event."),
-            "allocated_at_ns": ("Allocated at", "Allocation time since the first event."),
-            "released_at_ns": ("Released at", "Release time since the first event."),
+            "moment_ns": ("Time", "Time, measured from the first event."),
+            "allocated_at_ns": ("Allocated at", "Allocation time, measured from the first event."),
+            "released_at_ns": ("Released at", "Release time, measured from the first event."),
             "varying_calls_ns": ("Driver call time", "Host time of these driver calls."),
             "lifetime_ns": ("Lifetime", "Release time minus allocation time."),
-            "peak_time_ns": ("Peak at", "Allocated peak time since the first event."),
-            "peak_reserved_time_ns": ("Peak reserved at", "Reserved peak time since the first event."),
+            "peak_time_ns": ("Peak at", "Time of the allocated peak, measured from the first event."),
+            "peak_reserved_time_ns": ("Peak reserved at", "Time of the reserved peak, measured from the first event."),
         },
     ),
     define(
         "",
         "ns",
         {
-            "clock_apart_ns": ("Clock difference", "Allocation time in the snapshot to the nearest time in the trace."),
+            "clock_apart_ns": ("Clock difference", "Difference between the snapshot's allocation time and the nearest time in the trace."),
         },
     ),
     define(
@@ -195,7 +195,7 @@ METRICS = OF_DEVICES.adding(
                 "Varying shapes",
                 "Driver call time with varying shapes divided by all driver call time.",
             ),
-            "varying_sizes_ratio": ("Varying sizes", "Share of allocated bytes in sizes missing in some steps."),
+            "varying_sizes_ratio": ("Varying sizes", "Share of allocated bytes whose size is missing in some steps."),
             "peak_drop_ratio": ("Peak reduction", "1 - peak without it / peak allocated."),
             "fragmentation": ("Fragmentation", "1 - allocated / reserved at the allocated peak."),
         },

@@ -14,7 +14,7 @@ METRICS = SHARED.adding(
         WINDOW,
         "bytes",
         {
-            "categories_peak_bytes": ("Peak", "Largest memory over all categories."),
+            "categories_peak_bytes": ("Peak", "Largest total memory of all categories."),
             "categories_now_bytes": ("Total", "Memory of all categories at the selected time."),
             "categories_before_bytes": ("Preexisting", "Bytes allocated before the recording."),
             "category_bytes": ("Bytes", "Bytes of the category at the peak or selected time."),
@@ -34,8 +34,8 @@ METRICS = SHARED.adding(
         "ns",
         {
             "categories_time_ns": ("Time", "Time since the first change."),
-            "categories_peak_time_ns": ("Peak at", "First time of the peak."),
-            "category_peak_time_ns": ("Own peak at", "First time of the category's peak."),
+            "categories_peak_time_ns": ("Peak at", "First time at which the peak is reached."),
+            "category_peak_time_ns": ("Own peak at", "First time at which the category is at its peak."),
         },
     ),
     define(

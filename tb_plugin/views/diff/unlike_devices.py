@@ -51,7 +51,7 @@ def _makers(side: Part) -> set[tuple[str, str]]:
 _TABLE_PARTS = {
     "Computing": ON_DEVICE[:1],
     "Exposed communication": ON_DEVICE[-1:],
-    "Exposed copies and sets": ON_DEVICE[1:3],
+    "Exposed copies and memsets": ON_DEVICE[1:3],
     "Unrecorded work": ON_DEVICE[3:4],
 }
 

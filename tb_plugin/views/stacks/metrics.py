@@ -21,8 +21,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "text",
         {
-            "shared_threads": ("Threads", "Threads with these scopes as Python calls."),
-            "counted_threads": ("Threads", "Threads with these scopes as modules or ranges."),
+            "shared_threads": ("Threads", "Threads that have these scopes as Python calls."),
+            "counted_threads": ("Threads", "Threads that have these scopes as modules or ranges."),
         },
     ),
     define(
@@ -30,12 +30,12 @@ METRICS = SHARED.adding(
         "ns",
         {
             "thread_host_ns": ("In calls", "Time of the thread in calls."),
-            "thread_wait_ns": ("Waiting", "Time in waits without nested calls."),
+            "thread_wait_ns": ("Waiting", "Time in waiting calls without nested calls."),
             "host_own_ns": ("Host self", "Host time without nested calls."),
-            "device_own_ns": ("Device self", "Device time launched directly here."),
+            "device_own_ns": ("Device self", "Device time of work launched directly here."),
             "function_host_self_ns": ("Host self", "Host time of the function without nested calls."),
             "function_host_ns": ("Host total", "Host time including nested calls; recursive calls count once."),
-            "function_device_self_ns": ("Device self", "Device time launched directly by the function."),
+            "function_device_self_ns": ("Device self", "Device time of work launched directly by the function."),
             "function_device_ns": ("Device total", "Device time including nested calls; recursive calls count once."),
             "backward_host_ns": (
                 "Backward host",
