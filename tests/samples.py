@@ -68,7 +68,7 @@ def scanned(folder: Path, readers: tuple[Reader[Any], ...]) -> Discovery:
 
 def _samples(folder: Path, readers: tuple[Reader[Any], ...], models: tuple[Model[Any, Any], ...]) -> list[Sample]:
     found = []
-    for profile in scanned(folder, readers).found:
+    for profile in scanned(folder, readers).profiles:
         (model,) = [model for model in models if model.raw is profile.reader.raw]
         names = profile.names
         name = names[0] if len(names) == 1 else str(PurePosixPath(names[0]).parent)

@@ -175,8 +175,8 @@ def test_steps_clock_and_usage() -> None:
 def test_planted_faults_are_found_and_cost_what_they_cost(fault: str, rules: set[str], ranks: int) -> None:
     (trace, truth, _), *_others = played(fault, ranks=ranks)
     (clean, *_) = played(ranks=ranks)
-    found = {each.rule.id: each.notice for each in findings_of(trace, None).found}
-    without = {each.rule.id: each.notice for each in findings_of(clean.trace, None).found}
+    found = {each.rule.id: each.notice for each in findings_of(trace, None).all}
+    without = {each.rule.id: each.notice for each in findings_of(clean.trace, None).all}
     assert rules <= set(found)
     if fault == "reshapes":
         (count,) = [figure.value for figure in found["redundant_reshapes"].figures if figure.metric.key == "reshapes"]
@@ -197,7 +197,7 @@ def test_planted_faults_are_found_and_cost_what_they_cost(fault: str, rules: set
 
 def test_backtraces_of_operators_are_stacks() -> None:
     ((trace, *_),) = played("host_bound")
-    (found,) = [each.notice for each in findings_of(trace, None).found if each.rule.id == "python_bound"]
+    (found,) = [each.notice for each in findings_of(trace, None).all if each.rule.id == "python_bound"]
     assert found.text.endswith("Python stacks were recorded for operators only.") and "with_backtrace" not in found.todo
 
 

@@ -156,7 +156,7 @@ def test_steps_alone_save_what_they_save_together(fault: str) -> None:
         alone = [
             each.notice.saving
             for label in one.table.steps.label
-            for each in findings_of(one.table, (label,)).found
+            for each in findings_of(one.table, (label,)).all
             if each.rule.id == fault
         ]
         assert together is not None and len(alone) == len(one.training.steps), seed
@@ -166,7 +166,7 @@ def test_steps_alone_save_what_they_save_together(fault: str) -> None:
         # What lies between chosen steps is none of theirs.
         (apart,) = [
             each.notice.saving
-            for each in findings_of(one.table, one.table.steps.label[1::2]).found
+            for each in findings_of(one.table, one.table.steps.label[1::2]).all
             if each.rule.id == fault
         ]
         mean = statistics.mean(each.high_ns for each in alone[1::2] if each)

@@ -92,7 +92,7 @@ def test_the_mended_programs_have_no_such_finding() -> None:
     for seed in range(SEEDS):
         for fault in RULES:
             table = model(run(Config(seed=seed, fault=fault, mended=True, steps=2)).text().encode())
-            assert [each.rule.id for each in findings_of(table, None).found] == [], (fault, seed)
+            assert [each.rule.id for each in findings_of(table, None).all] == [], (fault, seed)
 
 
 def test_a_gather_ahead_is_told_apart_and_the_finding_names_shards() -> None:
@@ -118,6 +118,6 @@ def test_a_send_beside_a_receive_counts_once() -> None:
     assert (
         facts["parallelism.pipeline_exposed_ns"] <= part(table, "overview").facts["device.0.exposed_communication_ns"]
     )
-    (found,) = [each for each in findings_of(table, None).found if each.rule.id == "pipeline_bubble"]
+    (found,) = [each for each in findings_of(table, None).all if each.rule.id == "pipeline_bubble"]
     figures = {figure.metric.key: figure.value for figure in found.notice.figures}
     assert figures["pipeline_bubble_ns"] == facts["parallelism.pipeline_exposed_ns"] / 3

@@ -194,7 +194,7 @@ def test_the_head_of_a_file_is_fetched_once_for_all_readers(tmp_path: Path, monk
     heads: list[str] = []
     real = Folder.head
     monkeypatch.setattr(Folder, "head", lambda self, *args: heads.append(str(args)) or real(self, *args))
-    (found,) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().found
+    (found,) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().profiles
     assert (found.reader.id, len(heads)) == ("chrome", 1)
 
 
@@ -213,13 +213,13 @@ def test_a_certain_name_makes_no_trace_of_something_else(tmp_path: Path) -> None
     }  # fmt: skip
     (tmp_path / "a.pt.trace.json").write_bytes(b'{"traceEvents": [')  # fetched, or written further
     (tmp_path / "e.pt.trace.json.gz").write_bytes(b"\x1f\x8bno archive")
-    assert {one.worker for one in Scanner([Root(Folder(str(tmp_path)))], READERS).scan().found} == {"a", "e"}
+    assert {one.worker for one in Scanner([Root(Folder(str(tmp_path)))], READERS).scan().profiles} == {"a", "e"}
 
 
 def test_a_page_under_the_name_of_a_trace_is_told_when_it_is_opened(tmp_path: Path) -> None:
     page = tmp_path / "a.pt.trace.json.gz"
     page.write_bytes(gzip.compress(b"<html>" + random.Random(1).randbytes(9000)))
-    (found,) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().found
+    (found,) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().profiles
     with pytest.raises(UnreadableTrace, match="web page"):
         Parse(found.reader.id, (("a.pt.trace.json.gz", str(page)),), str(tmp_path / "x"), str(tmp_path / "y")).answer(
             OpenModels(), lambda progress: None

@@ -16,7 +16,7 @@ from tests.depth import needs_time, sampled
 from tests.samples import scanned
 
 DATA = SHARED / "data"
-FOUND = scanned(DATA, READERS).found if DATA.is_dir() else ()
+FOUND = scanned(DATA, READERS).profiles if DATA.is_dir() else ()
 EVERY = [found for found in FOUND if "EVIL" not in found.names[0]]
 """All but the pickle that must be refused."""
 SOME = [found for found in EVERY if found.names[0].startswith(("hta/", "tracelens/", "memsnap_real/"))]

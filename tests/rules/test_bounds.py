@@ -113,7 +113,7 @@ def check(table: TraceTable) -> int:
     start, end = scene.steps.start_ns, scene.steps.end_ns
     length = int((end - start).sum())
     work = np.isin(table.kind, [int(kind) for kind in DEVICE_WORK])
-    for each in findings_of(table, None).found:
+    for each in findings_of(table, None).all:
         seen = each.rule.look(scene)
         saving = each.notice.saving
         if saving is None or seen is None or not isinstance(seen.saving, Bounds):

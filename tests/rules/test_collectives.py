@@ -17,7 +17,7 @@ ENGINE = "autograd::engine::evaluate_function: "
 
 
 def found(table: TraceTable) -> dict[str, Notice]:
-    return {each.rule.id: each.notice for each in findings_of(table, None).found}
+    return {each.rule.id: each.notice for each in findings_of(table, None).all}
 
 
 def saving(notice: Notice) -> tuple[float, float]:

@@ -116,7 +116,7 @@ def packets(**columns: Any) -> dict[str, Any] | None:
     for number, at in ((12, 0), (13, 100)):
         builder.step(number, at, 90).op("aten::mm", at, 9).launches(kernel("k", 20, at + 30))
     table = job_table(PACKETS, {**PACKETS_OF, **columns})
-    notices = findings_of(replace(builder.table(), stated=(as_reported_table(PACKETS, table),)), None).notices
+    notices = findings_of(replace(builder.table(), reported_tables=(as_reported_table(PACKETS, table),)), None).notices
     told = [notice for notice in notices if notice.rule == "small_packets"]
     return {figure.metric.key: figure.value for figure in told[0].figures} if told else None
 
@@ -199,7 +199,7 @@ def test_what_is_no_frequency_is_none() -> None:
 def test_findings_are_of_the_chosen_steps(ranks: list[Rank]) -> None:
     """The dip is in the last step, and covers most of its kernels' time."""
     table = table_of(Files(generator.texts(ranks[1].process)))
-    first, last = ({each.rule.id: each.notice for each in findings_of(table, (step,)).found} for step in ("12", "13"))
+    first, last = ({each.rule.id: each.notice for each in findings_of(table, (step,)).all} for step in ("12", "13"))
     assert "low_frequency" not in first and "low_frequency" in last
     told_last = {figure.metric.key: figure.value for figure in last["low_frequency"].figures}
     assert told_last["low_frequency_ns"] == STEPS * ranks[1].figures("low_frequency")["low_frequency_ns"]

@@ -24,7 +24,7 @@ MINE = {
 
 def found(builder: TraceBuilder) -> dict[str, Finding]:
     """The findings of the rules of waits and copies."""
-    return {each.rule.id: each for each in findings_of(builder.table(), None).found if each.rule.id in MINE}
+    return {each.rule.id: each for each in findings_of(builder.table(), None).all if each.rule.id in MINE}
 
 
 def saving(each: Finding) -> tuple[float, float]:

@@ -192,7 +192,7 @@ def test_the_order_of_events_changes_nothing() -> None:
 def told_of(builder: TraceBuilder) -> dict[str, dict[str, Any]]:
     return {
         each.rule.id: {f.metric.key: f.value for f in each.notice.figures}
-        for each in findings_of(builder.table(), None).found
+        for each in findings_of(builder.table(), None).all
     }
 
 
@@ -216,7 +216,7 @@ def test_what_the_host_was_in_meanwhile_is_told() -> None:
     builder.launches(memcpy(2, 701), at=10, dur=590, name="cudaMemcpyAsync")
     for at in (720, 730, 740):  # usually work begins 3 after its launch
         builder.op("aten::add", at, 2).launches(kernel("k", 5, at + 4), dur=1)
-    (found,) = findings_of(builder.table(), None).found
+    (found,) = findings_of(builder.table(), None).all
     said = finding(found.notice)
     assert said.text == (
         "Device 0 runs kernels only 11.5 % of the steps. The largest cause of its idle time is Unexplained (67.4 %): the "

@@ -49,7 +49,7 @@ def block(count: int = 1) -> TraceBuilder:
 
 
 def found_in(builder: TraceBuilder) -> Finding:
-    (only,) = [each for each in findings_of(builder.table(), None).found if each.rule.id == "unfused_kernels"]
+    (only,) = [each for each in findings_of(builder.table(), None).all if each.rule.id == "unfused_kernels"]
     return only
 
 
@@ -185,7 +185,7 @@ def test_a_launch_that_loads_code_is_not_saved() -> None:
         builder.op("aten::mul", 10 * i + late, 8 + 50_000 * (i == 1))
         dur = 50_003 if i == 1 else 2
         builder.launches(kernel(name, 20, 10 * i + late + dur + 3 + 20 * i), at=10 * i + late + 1, dur=dur)
-    assert "unfused_kernels" not in {each.rule.id for each in findings_of(builder.table(), None).found}, "0.1 of 50 ms"
+    assert "unfused_kernels" not in {each.rule.id for each in findings_of(builder.table(), None).all}, "0.1 of 50 ms"
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -25,7 +25,7 @@ MS = 1_000_000
 
 
 def saving(trace: TraceTable, rule: str) -> Saving:
-    found = {each.rule.id: each.notice for each in findings_of(trace, None).found}[rule]
+    found = {each.rule.id: each.notice for each in findings_of(trace, None).all}[rule]
     assert found.saving is not None
     return found.saving
 
@@ -64,7 +64,7 @@ def test_what_the_profiler_holds_up_is_no_saving_of_others() -> None:
     saved = saving(held(), "synchronising_calls")
     assert saved.high_ns * 2 <= 1.03 * 200_000, "of 980 us of waiting 200 are left"
     trace = held()
-    notice = next(each.notice for each in findings_of(trace, None).found if each.rule.id == "synchronising_calls")
+    notice = next(each.notice for each in findings_of(trace, None).all if each.rule.id == "synchronising_calls")
     assert {f.metric.key: f.value for f in notice.figures}["sync_ns"] == 100_000
     mine = saving(trace, "profiler_overhead")
     assert mine.low_ns * 2 >= 0.97 * 780_000, "what waits for it is surely gone with it"
@@ -95,7 +95,7 @@ def test_recordings(folder: str, held_us: float) -> None:
     trace = assemble(raw(gzip.decompress(content) if path.suffix == ".gz" else content))
     found = profiler_waits(trace)
     assert round((found.end - found.start).sum() / 1000, 3) == held_us
-    waits = next(each for each in findings_of(trace, None).found if each.rule.id == "synchronising_calls")
+    waits = next(each for each in findings_of(trace, None).all if each.rule.id == "synchronising_calls")
     figures = {f.metric.key: f.value for f in waits.notice.figures}
     assert waits.notice.saving is not None
     assert waits.notice.saving.high_ns <= 1.03 * float(figures["sync_ns"] or 0)
@@ -103,7 +103,7 @@ def test_recordings(folder: str, held_us: float) -> None:
         assert figures["sync_ns"] == pytest.approx(2.953 * MS, rel=1e-3), "5.68 ms less what the profiler holds up"
         assert costs(trace)[0]["largest_ns"] == pytest.approx(held_us * 1000 / 2)
         profiler = saving(trace, "profiler_overhead")
-        told = findings_of(trace, None).found[0]
+        told = findings_of(trace, None).all[0]
         assert told.notice.todo.startswith("Leave the first step out")
         assert told.rule.id == "profiler_overhead" and re.search(r"takes 3\.74 ms", finding(told.notice).text)
         assert held_us * 1000 / 2 * 0.97 <= profiler.low_ns <= profiler.high_ns < 3.745 * MS

@@ -160,7 +160,7 @@ def test_stacks_by_node_lie_beside_as_well(tmp_path):
     entry = workspace.load(place)
     found = workspace.captures.waited(entry, "")
     assert [capture.found.names for capture in found.captures] == [("worker0.kernel_py_stacks.json",)]
-    trace = OpenModels().made(found.file)
+    trace = OpenModels().model(found.file)
     origins = origins_of(trace)
     (path,) = (tmp_path / "logs").glob("*.kernel_py_stacks.json")
     stacks = json.loads(path.read_text())

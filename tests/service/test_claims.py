@@ -57,7 +57,7 @@ def test_a_folder_that_turns_out_to_be_another_thing_claims_nothing(logs):
 
 def test_beside_it_stands_what_is_not_claimed(logs):
     write_trace(logs / "job" / "w.1.pt.trace.json")
-    assert [found.worker for found in scanned(logs, FolderReader(), *READERS).found] == ["w", "w0"]
+    assert [found.worker for found in scanned(logs, FolderReader(), *READERS).profiles] == ["w", "w0"]
 
 
 def test_spans_of_one_worker_are_in_the_order_of_the_stated_time(tmp_path):
@@ -70,7 +70,7 @@ def test_spans_of_one_worker_are_in_the_order_of_the_stated_time(tmp_path):
 
     for name in ("a.x", "b.x", "c.x"):
         (tmp_path / name).write_bytes(b"x")
-    found = scanned(tmp_path, Stating()).found
+    found = scanned(tmp_path, Stating()).profiles
     assert [(f.names[0], f.span, f.time_unix_ms) for f in found] == [
         ("b.x", "1", 2 * 10**12),
         ("a.x", "2", 3 * 10**12),

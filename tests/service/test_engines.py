@@ -221,7 +221,7 @@ def workers_shown(url, cache):
     workspace = Workspace(catalog_of(url), InlineWorkers(), FileStore(cache))
     try:
         workspace.catalog.scan()
-        place = Place(workspace.catalog.entries()[0].found.run, None, "1")
+        place = Place(workspace.catalog.entries()[0].files.run, None, "1")
         answer = json.loads(workspace.group(place, "distributed", Params()))
         return [row["worker"] for row in answer["payloads"]["workers"]["rows"]]
     finally:

@@ -46,14 +46,14 @@ def put(path, rank, world=2, at_s=0.0, step=None, pid=None, host="a", desc="defa
 
 
 def places(*roots):
-    found = Scanner([Root(Folder(str(root))) for root in roots], READERS).scan().found
+    found = Scanner([Root(Folder(str(root))) for root in roots], READERS).scan().profiles
     return sorted((one.run, one.worker, one.span) for one in found)
 
 
 def test_a_folder_for_each_rank(tmp_path):
     for rank in range(3):
         put(tmp_path / "logs" / f"rank{rank}" / "w.END.pt.trace.json", rank, 3, at_s=rank / 10)
-    (why,) = {one.grouped_by for one in Scanner([Root(Folder(str(tmp_path / "logs")))], READERS).scan().found}
+    (why,) = {one.grouped_by for one in Scanner([Root(Folder(str(tmp_path / "logs")))], READERS).scan().profiles}
     assert places(tmp_path / "logs") == [("logs", f"rank{rank}", "1") for rank in range(3)]
     assert why.startswith("3 of 3 ranks of one nccl job") and "TORCH_TRACE_GROUP=folders" in why
 

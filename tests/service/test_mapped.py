@@ -21,7 +21,7 @@ def test_a_part_comes_back_as_it_was(joined, tmp_path):
     path = tmp_path / f"run{mapped_part.SUFFIX}"
     mapped_part.write(joined, path)
     assert part_codec.dump(mapped_part.read(str(path))) == part_codec.dump(joined)
-    assert part_codec.dump(OpenModels().kept_part(str(path), "")) == part_codec.dump(joined)
+    assert part_codec.dump(OpenModels().cached_part(str(path), "")) == part_codec.dump(joined)
 
 
 def test_what_is_cut_or_changed_is_lost(joined, tmp_path):

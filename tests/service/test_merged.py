@@ -110,7 +110,7 @@ def test_a_changed_file_is_split_anew(tmp_path: Path) -> None:
         write_trace(path)
         workspace.catalog.scan()
         assert named(workspace.runs()) == [("run", "m", "default")]
-        assert workspace.load(Place()).found.rank == ""
+        assert workspace.load(Place()).files.rank == ""
 
 
 def test_ranks_of_one_file_stand_apart_from_the_files_beside_it(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_distributed_asked_before_the_file_is_read(tmp_path: Path) -> None:
 def test_a_rank_summary_of_a_merged_file_is_refused(tmp_path: Path) -> None:
     merged(tmp_path / "log/run/m.json")
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
-        found = workspace.catalog.find(Place()).found
+        found = workspace.catalog.find(Place()).files
         (outcome,) = in_this_process([job_of(found, str(tmp_path / "out"), None)])
         assert "2 ranks" in outcome.reason
 

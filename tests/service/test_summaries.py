@@ -459,7 +459,7 @@ def test_a_copy_that_failed_is_tried_again_after_a_while(tmp_path, monkeypatch):
     file = SummaryFile(Bucket(), StoredFile(f"rank0.json{SUFFIX}", 9, "1"))
     catalog = catalog_of(SAMPLES / "synthetic_ddp")
     catalog.scan()
-    profile = catalog.matching(Place())[0].found
+    profile = catalog.matching(Place())[0].files
     entry = Entry(replace(profile, summaries=(file,)))
     copied = Summaries(FileStore(tmp_path / "cache"))
 

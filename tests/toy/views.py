@@ -36,7 +36,7 @@ class _NumbersView:
 class Listed(_NumbersView):
     id = "listed"
     title = "Numbers"
-    traits = Traits("Summary", kept=True, tables=("numbers",))
+    traits = Traits("Summary", cached=True, tables=("numbers",))
 
     def part(self, model: Numbers, params: Params) -> Part:
         figures = Figures("total", "Total", "", [Figure(TOTAL, model.total)], "headline")

@@ -175,10 +175,10 @@ def test_planted_breaks_and_recompilations_are_told() -> None:
     assert again is not None and host_us(again.saving.least) == 60
     text = str(finding(again.notice).text)
     assert "1 function was compiled again, for 60" in text and "1 check of guards" in text
-    told = {each.rule.id for each in findings_of(table, None).found}
+    told = {each.rule.id for each in findings_of(table, None).all}
     assert {"graph_breaks", "recompilation", "compilation"} <= told
-    assert "graph_breaks" in {each.rule.id for each in findings_of(table, ("0",)).found}
-    assert "recompilation" not in {each.rule.id for each in findings_of(table, ("0",)).found}
+    assert "graph_breaks" in {each.rule.id for each in findings_of(table, ("0",)).all}
+    assert "recompilation" not in {each.rule.id for each in findings_of(table, ("0",)).all}
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_the_recorded_break_and_recompilation() -> None:
     assert (gap["break_from"], gap["break_to"], gap["break_calls"]) == ("0/0, 0/1", "1/0, 1/1", 10)
     per_step = [part(table, "compiled", (step,)).facts["compiled.compilations"] for step in "01234"]
     assert per_step == [4, 0, 2, 0, 0]
-    told = {each.rule.id: each.notice for each in findings_of(table, None).found}
+    told = {each.rule.id: each.notice for each in findings_of(table, None).all}
     assert {"compilation", "recompilation", "graph_breaks"} <= told.keys()
     assert "19.9 s (regions 0/1, 1/1): 2 checks" in str(finding(told["recompilation"]).text)
 
@@ -399,7 +399,7 @@ def test_the_recordings_recounted(name: str) -> None:
 
 def test_code_that_is_warm_and_whole_is_no_finding() -> None:
     (path,) = (SAMPLES / "compiled_cpu").glob("*.json.gz")
-    told = {each.rule.id for each in findings_of(sample(f"compiled_cpu/{path.name}"), None).found}
+    told = {each.rule.id for each in findings_of(sample(f"compiled_cpu/{path.name}"), None).all}
     assert not told & {"compilation", "recompilation", "graph_breaks"}
 
 

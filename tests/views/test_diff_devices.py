@@ -138,7 +138,7 @@ def test_waiting_and_transit_are_those_that_the_profile_states_of_the_chosen_ste
             "transit_ns": [20_000, None, 2],
         },
     )
-    table = replace(builder.table(), stated=(as_reported_table(OPERATIONS, stated),))
+    table = replace(builder.table(), reported_tables=(as_reported_table(OPERATIONS, stated),))
     for steps, wait in ((None, 11_000), (("2",), 7_000)):
         (row,) = part(table, "diff", steps).frames["collective_calls"].data.to_pylist()
         assert (row["collective"], row["stated_wait_ns"]) == ("all_reduce", wait)

@@ -147,7 +147,7 @@ def test_a_text_is_found_in_all_that_is_open_a_row_only_where_tables_count() -> 
     """Of a trace that was opened as a window tables count whole steps; what lies around them is drawn as well."""
     table = small().op("aten::mm", 300, 5).table()
     whole = FullTrace(500_000, ("1", "2"), 1, 1)
-    window = replace(table, coverage=replace(table.coverage, whole=whole))
+    window = replace(table, coverage=replace(table.coverage, full=whole))
     where = (("name", "aten::mm"),)
     assert len(hits(window, "aten::mm", exact=1)) == 2
     listed = rows(window, "events", "instances", where=where)

@@ -189,7 +189,7 @@ def test_any_kernels_recounted(calls: list[tuple[str, str, list[tuple[str, int]]
 def test_little_of_real_traces_is_other() -> None:
     """At most a tenth of the kernel time of each; prints the share (pytest -s). Large files only in a deep run."""
     shares = {}
-    for profile in scanned(Path(SHARED / "data"), READERS).found:
+    for profile in scanned(Path(SHARED / "data"), READERS).profiles:
         name = profile.names[0]
         small = (SHARED / "data" / name).stat().st_size < 110_000
         if (

@@ -247,7 +247,7 @@ def test_the_outermost_operators_recounted(name: str) -> None:
     for tid, start, end, text in operators:
         by_thread.setdefault(tid, []).append((start, end, text))
     expected: Counter[str] = Counter()
-    stated = table.stated_memory.name.tolist() or [MISSING] * len(memory.time_ns)
+    stated = table.reported_memory.name.tolist() or [MISSING] * len(memory.time_ns)
     rows_named: dict[int, list[int]] = {}
     for operator in np.flatnonzero(table.kind == EventKind.OPERATOR).tolist():
         rows_named.setdefault(int(table.name[operator]), []).append(operator)

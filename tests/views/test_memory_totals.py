@@ -404,5 +404,5 @@ def test_a_recorded_text_run_has_the_numbers_of_the_specification(rank: int) -> 
     assert round((peaks(trace, "allocated")["PTA+GE"] or 0) / MIB, 1) == 1261.0
     blocks = table(trace, "memory_events")
     assert (len(blocks), sum(row["block_state"] == "never released" for row in blocks)) == (184, 24)
-    asks = trace.stated_memory.name[trace.memory.bytes > 0]
+    asks = trace.reported_memory.name[trace.memory.bytes > 0]
     assert (asks != MISSING).all() and not np.isin([row["name"] for row in blocks], ["(no operator)"]).any()

@@ -124,7 +124,7 @@ def test_input_is_what_the_main_thread_waits_for() -> None:
 @needs_recorded
 def test_findings_of_a_recorded_training_with_a_queue() -> None:
     """The main thread waits for the device to print losses, which the queue's thread never does; sums of gradients count."""
-    found = {each.rule.id: each.notice for each in findings_of(table_of(folder(ALEXNET)), None).found}
+    found = {each.rule.id: each.notice for each in findings_of(table_of(folder(ALEXNET)), None).all}
     assert {"communication", "synchronising_calls", "launch_bound", "conversions"} <= found.keys()
     assert "python_bound" not in found
     lines = [figure.value for figure in found["synchronising_calls"].figures if figure.metric.key == "sync_line"]

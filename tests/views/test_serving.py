@@ -182,7 +182,7 @@ def test_gaps_between_decode_steps_are_a_finding_whose_bounds_hold(seed: int, ga
     """Planted: host time between steps. What decode steps gain with asynchronous scheduling lies between the bounds."""
     table, plan = planted(seed=seed, dialect="nested", steps=40, gap_ns=gap_ns)
     mended, _ = planted(seed=seed, dialect="nested", steps=40, gap_ns=gap_ns, overlap=True)
-    (found,) = [each for each in findings_of(table, None).found if each.rule.id == "decode_gaps"]
+    (found,) = [each for each in findings_of(table, None).all if each.rule.id == "decode_gaps"]
     saving = found.notice.saving
     assert saving is not None
     said = {figure.metric.key: figure.value for figure in found.notice.figures}
@@ -199,13 +199,13 @@ def test_a_device_that_is_fed_has_no_such_finding() -> None:
     for number in range(8):
         builder.annotation("step[DECODE bs=8]", at, 20).launches(kernel(dur=100, at=15 + 101 * number), at=at + 5)
         at += 25 if number < 1 else 101
-    assert "decode_gaps" not in {each.rule.id for each in findings_of(builder.table(), None).found}
+    assert "decode_gaps" not in {each.rule.id for each in findings_of(builder.table(), None).all}
 
 
 def test_steps_of_several_modes_are_not_called_slow() -> None:
     builder = decoding(*(8,) * 9)
     builder.annotation("step[EXTEND bs=1 toks=9000]", 900, 2000).launches(kernel(dur=1900, at=915), at=910)
-    rules = {each.rule.id for each in findings_of(builder.table(), None).found}
+    rules = {each.rule.id for each in findings_of(builder.table(), None).all}
     assert not rules & {"step_outliers", "slow_first_step"}
 
 

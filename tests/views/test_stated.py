@@ -38,9 +38,9 @@ def stated() -> RawTrace:
     return replace(
         raw,
         strings=StringTable(texts),
-        stated_steps=ReportedSteps(("7", "8"), np.array([50_000, 90_000]), np.array([90_000, 120_000])),
+        reported_steps=ReportedSteps(("7", "8"), np.array([50_000, 90_000]), np.array([90_000, 120_000])),
         others=(OpenColumn("aic_mac_ratio", np.array([0], ids), np.array([0.25]), False, "MAC ratio", "%"),),
-        stated=(
+        reported_tables=(
             ReportedTable(
                 "op_statistic",
                 "Operators as stated",

@@ -129,7 +129,7 @@ STATED = {
 
 
 def stated(table: TraceTable, **columns: Any) -> TraceTable:
-    return replace(table, stated=(as_reported_table(STEP_TIMES, job_table(STEP_TIMES, {**STATED, **columns})),))
+    return replace(table, reported_tables=(as_reported_table(STEP_TIMES, job_table(STEP_TIMES, {**STATED, **columns})),))
 
 
 def test_what_is_stated_stands_beside_what_is_computed() -> None:
@@ -218,7 +218,7 @@ def test_the_comparison_says_that_kernels_of_a_side_are_missing() -> None:
 
 
 def empty() -> Any:
-    return replace(trace().op("a", 0, 1).raw_trace(), stated=())
+    return replace(trace().op("a", 0, 1).raw_trace(), reported_tables=())
 
 
 def test_the_file_that_was_cut_off_is_named(processes: list[Any]) -> None:

@@ -321,7 +321,7 @@ def test_no_finding_counts_it_as_idle_time() -> None:
         built.call(at + 200, 198 * MS, name="cudaDeviceSynchronize")
     table = built.table()
     assert figures(table, "overview", "headline")["utilization"] > 0.9
-    rules = {each.rule.id for each in findings_of(table, None).found}
+    rules = {each.rule.id for each in findings_of(table, None).all}
     assert not rules & {
         "low_utilization",
         "idle_device",
@@ -342,7 +342,7 @@ def test_a_first_step_that_waits_for_it_is_not_slow() -> None:
         at += waits + 100 * MS
     table = built.table()
     assert measure(unrecorded_work(table, 0)) == 300 * NS
-    assert "slow_first_step" not in [each.rule.id for each in findings_of(table, None).found]
+    assert "slow_first_step" not in [each.rule.id for each in findings_of(table, None).all]
 
 
 def test_a_server_neither_works_nor_idles_in_it() -> None:

@@ -173,7 +173,7 @@ def test_a_cause_stands_before_a_small_saving() -> None:
     builder.call(60, 20, name="cudaStreamSynchronize")
     builder.op("aten::mm", 920, 20).launches(kernel("gemm", 50, 950), at=925, dur=5)
     builder.call(975, 25, name="cudaDeviceSynchronize")
-    found = findings_of(builder.table(), None).found
+    found = findings_of(builder.table(), None).all
     assert [each.rule.id for each in found] == ["low_utilization", "synchronising_calls"]
 
 

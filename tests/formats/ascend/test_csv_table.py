@@ -67,7 +67,7 @@ def test_one_row_of_each_era(text: str) -> None:
     ],
 )
 def test_titles_that_changed_are_one(title: str, canonical: str) -> None:
-    assert read(f" {title} ,Name\n5,k\n")[0].whole(canonical).tolist() == [5]
+    assert read(f" {title} ,Name\n5,k\n")[0].integers(canonical).tolist() == [5]
 
 
 def test_order_does_not_matter_and_what_is_missing_is_absent() -> None:
@@ -119,9 +119,9 @@ def test_numbers_of_wrong_types() -> None:
     found = table.numbers("a").tolist()
     assert found[:2] == [1.0, 2.5] and found[6] == 2.0**64 and all(np.isnan(each) for each in found[2:6])
     assert told(table) == {"bad_cell": 1}
-    assert table.whole("a").tolist() == [1, -1, -1, -1, -1, -1, -1]
-    assert column("4294967295", "3", "N/A").whole("a").tolist() == [4294967295, 3, -1]
-    assert column("3.0", "2").whole("a").tolist() == [3, 2]
+    assert table.integers("a").tolist() == [1, -1, -1, -1, -1, -1, -1]
+    assert column("4294967295", "3", "N/A").integers("a").tolist() == [4294967295, 3, -1]
+    assert column("3.0", "2").integers("a").tolist() == [3, 2]
 
 
 def test_quoted_cells_hold_commas_quotes_and_lines() -> None:
@@ -152,7 +152,7 @@ def test_a_table_cut_anywhere_keeps_its_whole_rows() -> None:
 
 def test_rows_of_another_length_are_counted() -> None:
     table, log = read("a,b\n1,2\n3\n4,5,6\n\n7,8\n")
-    assert table.whole("a").tolist() == [1, 7] and log == {"bad_row": 2}
+    assert table.integers("a").tolist() == [1, 7] and log == {"bad_row": 2}
 
 
 def test_a_title_that_stands_twice_is_its_first_column() -> None:

@@ -198,7 +198,7 @@ def test_memory(raw: RawTrace) -> None:
     assert raw.blocks.start_ns.tolist() == [T0 + 30, T0 + 40]
     assert raw.blocks.end_ns.tolist() == [T0 + 600, -1]
     assert raw.memory.bytes.tolist() == [512, 2048, -512]
-    apart = [text[int(each)] if each >= 0 else None for each in raw.stated_memory.allocator]
+    apart = [text[int(each)] if each >= 0 else None for each in raw.reported_memory.allocator]
     assert apart == [None, "GE", None], "the graph engine's blocks are not PyTorch's"
     assert raw.memory.total_allocated[[0, 2]].tolist() == [1024, 512]
     totals = raw.totals

@@ -183,7 +183,7 @@ def test_names_of_columns_and_tables_that_are_sql() -> None:
         ),
         lambda found, log: found.read('a"; DROP', whole='x"y startNs'),
     )
-    assert (made.whole('x"y').tolist(), made.whole("startNs").tolist()) == ([7], [8])
+    assert (made.integers('x"y').tolist(), made.integers("startNs").tolist()) == ([7], [8])
 
 
 ODD: list[Any] = [

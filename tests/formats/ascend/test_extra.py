@@ -37,7 +37,7 @@ def profile(folder: Path, **files: Path) -> FileSource:
 
 def opened(folder: Path, **files: Path) -> TraceTable:
     source = profile(folder, **files)
-    (candidate,) = scanned(folder, READERS).found
+    (candidate,) = scanned(folder, READERS).profiles
     assert candidate.reader.id == "ascend"
     return assemble(raw_of(source))
 
@@ -71,7 +71,7 @@ def test_tables_of_kernels_of_other_tests(folder: str, tmp_path: Path) -> None:
 @needs_recorded
 def test_times_of_steps_of_several_devices(tmp_path: Path) -> None:
     source = profile(tmp_path, analysis__db=EXTRA / "insight_multidevice_db" / "analysis.dat")
-    (steps,) = raw_of(source).stated
+    (steps,) = raw_of(source).reported_tables
     columns = {column.title: column.values.to_pylist() for column in steps.columns}
     assert steps.name == "step_times" and len(columns["Device"]) == 4 and len(set(columns["Device"])) > 1
 

@@ -69,7 +69,7 @@ def test_blocks_have_begin_and_end_where_the_file_has() -> None:
 def test_events_are_the_allocations_and_releases_of_blocks() -> None:
     """With the totals of their allocator: PyTorch's has none, the graph engine's its own."""
     raw = read(*LINES)
-    events, stated = raw.memory, raw.stated_memory
+    events, stated = raw.memory, raw.reported_memory
     assert events.time_ns.tolist() == [ns(10), ns(12), ns(14), ns(16), ns(20), ns(30)]
     assert events.bytes.tolist() == [512 * 1024, 512, 2 * MIB, -2 * MIB, -3 * MIB, -512 * 1024]
     assert events.total_allocated.tolist() == [10 * MIB, 10 * MIB, 26 * MIB, 24 * MIB, 7 * MIB, 9.5 * MIB]
@@ -87,7 +87,7 @@ def test_events_are_the_allocations_and_releases_of_blocks() -> None:
 
 def test_a_release_may_come_before_the_memory_is_free() -> None:
     line = f"aten::mm,4.0,{at(10)},{at(30)},{at(34)},,,10.0,20.0,10.0,9.5,20.0,9.5,7,NPU:4"
-    assert read(line).stated_memory.pooled_ns.tolist() == [MISSING, ns(34)]
+    assert read(line).reported_memory.pooled_ns.tolist() == [MISSING, ns(34)]
 
 
 def test_components() -> None:
@@ -201,7 +201,7 @@ def test_no_digit_of_a_stated_table_is_lost() -> None:
     assert found["odd"] == ("Odd", "", ["1234567890.1234567891", "0.5"])
     assert found["time_us"] == ("Time", "us", [1.5, 84.49799999999999])
     trace = assemble(
-        replace(raw, stated=(table, as_reported_table(LINKS, job_table(LINKS, {"bytes_per_second": [1.8e10]}))))
+        replace(raw, reported_tables=(table, as_reported_table(LINKS, job_table(LINKS, {"bytes_per_second": [1.8e10]}))))
     )
     frames = VendorTables().part(trace, Params()).frames
     (speed,) = (one.metric for one in frames[LINKS].columns if one.metric.key == "bytes_per_second")

@@ -154,7 +154,7 @@ def test_calls_of_operators_are_shown_where_no_trace_view_has_them() -> None:
     values = {column.key: column.values.to_pylist() for column in table.columns}
     assert values["name"] == ["aten::mm"] and values["call_stack"] == ["a;b"] and values["mood"] == ["good"]
     assert values["host_self_ns"] == [4500] and values["device_self_ns"] == [None], "nobody states it"
-    assert "operator_calls" not in [each.name for each in raw_of(small()).stated]
+    assert "operator_calls" not in [each.name for each in raw_of(small()).reported_tables]
     part = Operators().part(assemble(raw), Params())
     (row,) = part.frames["operators"].data.to_pylist()
     assert row["calls"] == part.facts["operators.calls"] == 1 and row["host_self_ns"] == 4500 and row["has_stack"]
@@ -162,7 +162,7 @@ def test_calls_of_operators_are_shown_where_no_trace_view_has_them() -> None:
 
 
 def test_stated_numbers_are_as_the_file_has_them() -> None:
-    (table,) = (each for each in raw_of(small()).stated if each.name == "step_times")
+    (table,) = (each for each in raw_of(small()).reported_tables if each.name == "step_times")
     assert [(c.key, c.values.to_pylist()) for c in table.columns] == [
         ("rank", [3]), ("device", [4]), ("step", ["12"]), ("computing_ns", [12250]), ("free_ns", [8873756]),
     ]  # fmt: skip

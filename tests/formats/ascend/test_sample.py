@@ -296,7 +296,7 @@ def test_each_allocator_has_its_own_chart(case: Case) -> None:
     trace, part = case.trace, CountersAnalysis().part(case.trace, Params())
     charts = {each.key: each for each in part.payloads["counters"].counters}  # type: ignore[union-attr]
     memory, device = trace.memory, f"npu:{case.truth['device']}"
-    graph = trace.stated_memory.allocator != MISSING
+    graph = trace.reported_memory.allocator != MISSING
     assert graph.any() and not graph.all()
     for name, own in ((device, ~graph), (f"{device} GE", graph)):
         chart, total = charts[f"allocated:{name}"], memory.total_allocated[own]
