@@ -115,7 +115,10 @@ SHARED = Metrics(
             "step": ("Step", "Recorded step number."),
             "stream": ("Stream", "Device stream or queue."),
             "thread": ("Thread", "Host thread."),
-            "thread_key": ("Thread id", "Recorded process and thread id; #2 and #3 mark other threads with the same id."),
+            "thread_key": (
+                "Thread id",
+                "Recorded process and thread id; #2 and #3 mark other threads with the same id.",
+            ),
             "device": ("Device", "Recorded device id."),
             "kind": ("Kind", "Event kind, the same for all vendors."),
             "worker": ("Worker", "Process or rank of the run, named after its file."),

@@ -65,7 +65,12 @@ METRICS = SHARED.adding(
     define(
         MOST_STATES,
         "ratio",
-        {"repeated_ratio": ("Replicated share", "Replicated bytes divided by the bytes of these states on the largest rank.")},
+        {
+            "repeated_ratio": (
+                "Replicated share",
+                "Replicated bytes divided by the bytes of these states on the largest rank.",
+            )
+        },
     ),
     define(
         "mean per step",

@@ -25,7 +25,10 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "exchange_ns": ("Between devices", "Time of collectives and device-to-device copies without concurrent compute, per step."),
+            "exchange_ns": (
+                "Between devices",
+                "Time of collectives and device-to-device copies without concurrent compute, per step.",
+            ),
         },
     ),
 )

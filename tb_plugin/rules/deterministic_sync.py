@@ -31,7 +31,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"backward_sync_ns": ("Backward waits", "Host time spent waiting for the device in these operators, per step.")},
+        {
+            "backward_sync_ns": (
+                "Backward waits",
+                "Host time spent waiting for the device in these operators, per step.",
+            )
+        },
     ),
     define(
         STEPS,

@@ -29,7 +29,9 @@ NAMED = 3
 """Operators in the sentence: those with most of the time."""
 METRICS = OF_RULES.adding(
     define(
-        STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")}
+        STEPS,
+        "ns",
+        {"device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")},
     ),
     define(
         STEPS,

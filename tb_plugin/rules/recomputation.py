@@ -19,12 +19,18 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "recompute_device_ns": ("Recomputed", "Device time of forward code that is rerun in the backward pass, per step."),
+            "recompute_device_ns": (
+                "Recomputed",
+                "Device time of forward code that is rerun in the backward pass, per step.",
+            ),
             "recompute_host_ns": (
                 "Recomputed on host",
                 "Host time of forward code that is rerun in the backward pass, per step.",
             ),
-            "recompute_most_ns": ("Largest part", "Recomputed time of the module with the largest such time, per step."),
+            "recompute_most_ns": (
+                "Largest part",
+                "Recomputed time of the module with the largest such time, per step.",
+            ),
         },
     ),
     define(STEPS, "number", {"recompute_count": ("Runs", "Recomputations per step.")}),

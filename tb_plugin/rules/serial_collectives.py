@@ -24,7 +24,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"serial_ns": ("On the compute stream", "Exposed time of gradient collectives on the compute stream, per step.")},
+        {
+            "serial_ns": (
+                "On the compute stream",
+                "Exposed time of gradient collectives on the compute stream, per step.",
+            )
+        },
     ),
     define(
         STEPS,

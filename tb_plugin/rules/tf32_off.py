@@ -19,7 +19,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"single_product_ns": ("Float32 products", "Time of float32 matrix products that do not use matrix units, per step.")},
+        {
+            "single_product_ns": (
+                "Float32 products",
+                "Time of float32 matrix products that do not use matrix units, per step.",
+            )
+        },
     ),
     define(
         STEPS,

@@ -47,7 +47,10 @@ METRICS = SHARED.adding(
         KEPT,
         "bool",
         {
-            "call_finished": ("Completed", "The call completed, according to its state, its removal or a later completed call."),
+            "call_finished": (
+                "Completed",
+                "The call completed, according to its state, its removal or a later completed call.",
+            ),
         },
     ),
     define(
@@ -55,7 +58,10 @@ METRICS = SHARED.adding(
         "count",
         {
             "record_number": ("Record", "Record number, from 0; the ring buffer drops old records."),
-            "p2p_number": ("Point-to-point", "Recorded sequence number of the point-to-point call in its process group."),
+            "p2p_number": (
+                "Point-to-point",
+                "Recorded sequence number of the point-to-point call in its process group.",
+            ),
             "call_timeout_ms": ("Timeout (ms)", "Timeout of the process group."),
             "call_part": ("Part", "Index among calls with the same number, from 0."),
             "recorded_calls_count": ("Calls", "Recorded collectives and point-to-point calls."),
@@ -85,8 +91,14 @@ METRICS = SHARED.adding(
             "called_at_ns": ("Called at", "Call time since 1970, by the clock of the rank's machine."),
             "call_started_ns": ("Seen started", "Time of the recorder's first poll after the start."),
             "call_completed_ns": ("Seen completed", "Time of the recorder's first poll after completion."),
-            "call_duration_ns": ("Duration", "Reported duration, else the time from seen started (or called) to seen completed."),
-            "first_called_ns": ("First called", "Time of the first call on any rank, measured from the first of all calls."),
+            "call_duration_ns": (
+                "Duration",
+                "Reported duration, else the time from seen started (or called) to seen completed.",
+            ),
+            "first_called_ns": (
+                "First called",
+                "Time of the first call on any rank, measured from the first of all calls.",
+            ),
             "arrival_spread_ns": ("Spread", "Time from the first to the last rank's call, by local clocks."),
         },
     ),

@@ -58,7 +58,10 @@ METRICS = SHARED.adding(
     define(
         CHOSEN_STEPS,
         "ns",
-        {f"idle_{word_of(cause)}_ns": (title, f"Device idle time while {what}") for cause, (title, what) in TITLES.items()},
+        {
+            f"idle_{word_of(cause)}_ns": (title, f"Device idle time while {what}")
+            for cause, (title, what) in TITLES.items()
+        },
     ),
     define(
         CHOSEN_STEPS,
@@ -82,7 +85,10 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "idle_host": ("Host activity", "Host activity with the most self time on the launching thread during the gap."),
+            "idle_host": (
+                "Host activity",
+                "Host activity with the most self time on the launching thread during the gap.",
+            ),
             "idle_line": ("Python line", "Python line of this host activity."),
             "next_work": ("Next work", "Device work that starts at the end of the gap."),
         },

@@ -25,10 +25,16 @@ METRICS = SHARED.adding(
             "launch_api_ns": ("API time", "Host time of the launch calls."),
             "launch_api_p50_ns": ("API P50", P50.format("API time")),
             "launch_api_p95_ns": ("API P95", P95.format("API time")),
-            "launch_queue_ns": ("Queue time", "Time from the end of the launch call to the end of earlier queued work."),
+            "launch_queue_ns": (
+                "Queue time",
+                "Time from the end of the launch call to the end of earlier queued work.",
+            ),
             "launch_queue_p50_ns": ("Queue P50", P50.format("queue time")),
             "launch_queue_p95_ns": ("Queue P95", P95.format("queue time")),
-            "launch_latency_ns": ("Latency", "Time from the end of the launch call (or queue time) to the start of the work."),
+            "launch_latency_ns": (
+                "Latency",
+                "Time from the end of the launch call (or queue time) to the start of the work.",
+            ),
             "launch_latency_p50_ns": ("Latency P50", P50.format("latency on an empty queue")),
             "launch_latency_p95_ns": ("Latency P95", P95.format("latency on an empty queue")),
             "latency_limit_ns": (

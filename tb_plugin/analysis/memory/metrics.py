@@ -38,7 +38,10 @@ _OF_TOTALS = (
         CHOSEN_WINDOW,
         "bytes",
         {
-            **{f"stated_{key}_bytes": (key.capitalize(), f"Reported bytes that are {what}.") for key, what in _WHAT.items()},
+            **{
+                f"stated_{key}_bytes": (key.capitalize(), f"Reported bytes that are {what}.")
+                for key, what in _WHAT.items()
+            },
             **{
                 f"stated_peak_{key}_bytes": (f"Peak {key}", f"Largest number of reported bytes that are {what}.")
                 for key, what in _WHAT.items()
@@ -183,7 +186,10 @@ METRICS = OF_DEVICES.adding(
         "",
         "ns",
         {
-            "clock_apart_ns": ("Clock difference", "Difference between the snapshot's allocation time and the nearest time in the trace."),
+            "clock_apart_ns": (
+                "Clock difference",
+                "Difference between the snapshot's allocation time and the nearest time in the trace.",
+            ),
         },
     ),
     define(

@@ -42,7 +42,10 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "growing_steps": ("Growing steps", "Steps with remaining blocks."),
             "counted_steps": ("Steps", "Number of counted steps."),
-            "left_blocks": ("Remaining blocks", "Blocks allocated in these steps and still allocated after the last step."),
+            "left_blocks": (
+                "Remaining blocks",
+                "Blocks allocated in these steps and still allocated after the last step.",
+            ),
         },
     ),
     define(
@@ -54,7 +57,10 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         PEAKS,
         "bytes",
         {
-            "peak_growth_bytes": ("Per step", "Last peak minus first peak, divided by the number of steps between them."),
+            "peak_growth_bytes": (
+                "Per step",
+                "Last peak minus first peak, divided by the number of steps between them.",
+            ),
             "first_peak_bytes": ("First peak", "Peak allocated of the first counted step."),
             "last_peak_bytes": ("Last peak", "Peak allocated of the last step."),
             "risen_bytes": (
@@ -88,12 +94,22 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     define(
         MOST_RESERVED,
         "code",
-        {"pinning_line": ("Pinned by", "Line that allocated the remaining blocks in the segments with the most pinned bytes.")},
+        {
+            "pinning_line": (
+                "Pinned by",
+                "Line that allocated the remaining blocks in the segments with the most pinned bytes.",
+            )
+        },
     ),
     define(
         "steps after the first",
         "ratio",
-        {"varying_ratio": ("Varying", "Share of allocated bytes from stacks that allocate different amounts per step.")},
+        {
+            "varying_ratio": (
+                "Varying",
+                "Share of allocated bytes from stacks that allocate different amounts per step.",
+            )
+        },
     ),
     define(
         RAN_OUT,
@@ -115,7 +131,10 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "steps after the first",
         "count",
         {
-            "swing_steps": ("Oscillating steps", "Steps that both return segments to the driver and take new segments."),
+            "swing_steps": (
+                "Oscillating steps",
+                "Steps that both return segments to the driver and take new segments.",
+            ),
             "steady_steps": ("Steps", "Steps after the first."),
             "segments_given": ("Returned", "Segments returned to the driver."),
             "segments_taken": ("Taken", "Segments taken from the driver."),

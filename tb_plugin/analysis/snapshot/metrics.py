@@ -58,7 +58,10 @@ METRICS = SHARED.adding(
         "count",
         {
             "event_number": ("Event", "Event number on its device; -1 means before the first event."),
-            "begin_event": ("Allocated at event", "Number of the allocation event; empty if it is before the recorded history."),
+            "begin_event": (
+                "Allocated at event",
+                "Number of the allocation event; empty if it is before the recorded history.",
+            ),
             "end_event": ("Freed at event", "Number of the release event; empty if still allocated at the end."),
             "reusable_event": (
                 "Reusable at event",
@@ -109,7 +112,10 @@ METRICS = SHARED.adding(
         HISTORY,
         "bytes",
         {
-            "unrecorded_bytes": ("Earlier bytes", "Bytes allocated before the first event, including bytes waiting to be freed."),
+            "unrecorded_bytes": (
+                "Earlier bytes",
+                "Bytes allocated before the first event, including bytes waiting to be freed.",
+            ),
             "step_peak_bytes": ("Peak allocated", "Largest allocated memory during the step."),
             "active_then_bytes": ("Active then", "Active bytes after the allocation."),
             "block_size_bytes": ("Size", "Bytes of the block, rounded by the allocator."),

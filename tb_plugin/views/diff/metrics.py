@@ -42,7 +42,10 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "beside_operator": ("Operator", "Nearest launching operator found on both sides, else the top-level operator."),
+            "beside_operator": (
+                "Operator",
+                "Nearest launching operator found on both sides, else the top-level operator.",
+            ),
             "base_kernel": ("Baseline", "Kernel, copy or memset of the baseline."),
             "exp_kernel": ("Experiment", "Kernel, copy or memset of the experiment."),
             "leading_row": ("Row", "Kernel, call, operator or range with the largest change in the leading part."),
@@ -63,7 +66,10 @@ METRICS = SHARED.adding(
             "leading_part": ("Part", "Step part that changed most in the same direction as the step."),
             "opposite_part": ("Opposite part", "Step part that changed most in the opposite direction."),
             "overall_part": ("Part", "Compute, exposed communication, exposed copies, or free."),
-            "family": ("Family", "Attention, convolution or GEMM, from the launching operators; else the kernel class."),
+            "family": (
+                "Family",
+                "Attention, convolution or GEMM, from the launching operators; else the kernel class.",
+            ),
             "pass_direction": ("Pass", "forward or backward, derived from operators or the kernel name."),
             "compared_memory": ("Memory", "Peak allocated or reserved memory of the device that has the most."),
         },

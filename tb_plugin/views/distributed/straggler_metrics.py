@@ -83,7 +83,10 @@ OF_STRAGGLERS = (
             "late_cause_ns": ("Excess", "Excess of this activity over other ranks, before late arrivals."),
             "late_unexplained_ns": ("Unexplained", "Cost minus the excess of all activities."),
             "late_kernel_ns": ("Kernel excess", "Kernel time minus the median of other ranks, in late steps."),
-            "compute_spread_ns": ("Compute spread", "Longest compute time of a rank minus the mean over ranks, per step."),
+            "compute_spread_ns": (
+                "Compute spread",
+                "Longest compute time of a rank minus the mean over ranks, per step.",
+            ),
             "more_compute_ns": ("Compute excess", _excess("Compute")),
             "more_communication_ns": ("Communication excess", _excess("Communication in other groups")),
             "more_copy_ns": ("Copy excess", _excess("Exposed copy time")),
@@ -96,7 +99,10 @@ OF_STRAGGLERS = (
         CHOSEN,
         "ns",
         {
-            "late_median_ns": ("Median lateness", "Median over collectives: arrival minus the collective's median arrival."),
+            "late_median_ns": (
+                "Median lateness",
+                "Median over collectives: arrival minus the collective's median arrival.",
+            ),
             "late_p95_ns": ("Lateness P95", "95th percentile of lateness over collectives."),
         },
     ),

@@ -40,7 +40,10 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "launch_delay_ns": ("Launch to start", "Time from the start of the launch call to the start on the device."),
+            "launch_delay_ns": (
+                "Launch to start",
+                "Time from the start of the launch call to the start on the device.",
+            ),
         },
     ),
 )

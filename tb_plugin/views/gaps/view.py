@@ -61,7 +61,10 @@ METRICS = SHARED.adding(
         {
             "gap_ratio": ("Stream gap share", "Stream gap time divided by window length and active streams."),
             "device_gap_ratio": ("Gap share", "Gap time divided by window length and active devices."),
-            "other_busy_ratio": ("Other streams busy", "Share of the gap during which another stream of the device is busy."),
+            "other_busy_ratio": (
+                "Other streams busy",
+                "Share of the gap during which another stream of the device is busy.",
+            ),
             "host_doing_ratio": ("Share of gap", "Host activity time divided by gap."),
         },
     ),
@@ -81,7 +84,10 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "host_doing": ("Host activity", "Host activity with the most self time on the launching thread during the gap."),
+            "host_doing": (
+                "Host activity",
+                "Host activity with the most self time on the launching thread during the gap.",
+            ),
             "host_operator": ("In operator", "Operator around this host activity."),
         },
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, LINE, P95, STEP, STEPS, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, P95, STEP, STEPS, WHOLE, define
 from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE, REPORTED_STEP
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 

@@ -43,7 +43,10 @@ METRICS = SHARED.adding(
         "ns",
         {
             "role_device_ns": ("Device", "Device time of the role; concurrent streams add up."),
-            "role_exposed_ns": ("Exposed", "Time of the role not overlapped by other work; concurrent streams count once."),
+            "role_exposed_ns": (
+                "Exposed",
+                "Time of the role not overlapped by other work; concurrent streams count once.",
+            ),
             "stage_bubble_ns": ("Pipeline bubble", "Exposed time of pipeline sends and receives."),
             "sharding_exposed_ns": ("Sharding, exposed", "Exposed communication time of shards."),
             "offload_exposed_ns": ("Offload, exposed", "Time spent in offload copies while nothing else runs."),
