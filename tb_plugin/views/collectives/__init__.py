@@ -14,7 +14,7 @@ VIEW = ViewEntry(
     traits=Traits("Work", phase_note="A flight recorder has no phases.", tables=("recorded_calls", "group_progress")),
     http=ViewText(
         payloads=(
-            "Covers the dump of one flight recorder. `answer` (Notices about `answer`: the call that hangs), "
+            "Covers the dump of one flight recorder. `answer` (Notices about `answer`: the incomplete call), "
             "`summary` (Figures), `group_progress`, `recorded_calls` (Tables)."
         ),
         tables=(

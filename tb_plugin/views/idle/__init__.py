@@ -34,7 +34,7 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "Causes of idle time in the selected steps: `summary` (Figures), `answer` (Notices), `steps` "
+            "Causes of idle time in the selected steps. `summary` (Figures), `answer` (Notices), `steps` "
             "(Series, stacked bars by cause; absent without recorded steps), `average_idle` (Breakdown: mean "
             "per step by cause), `idle_pieces` (Table)."
         ),

@@ -23,8 +23,8 @@ VIEW = ViewEntry(
             "(Tables)."
         ),
         tables=(
-            "`matched_collectives` (differing ones first; the first 1,000 of these list differences and ranks), "
-            "`rank_progress` (by rank and process group, furthest behind first)."
+            "`matched_collectives` (differing collectives first; the first 1,000 of them list differences "
+            "and ranks), `rank_progress` (by rank and process group, furthest behind first)."
         ),
     ),
 )

@@ -16,8 +16,9 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`device`.",
         payloads=(
-            "For two memory snapshots: P is the experiment; `base_run`, `base_worker`, `base_span` name the baseline "
-            "as for `diff`. `answer` (Notices about `answer`), `headline` (Figures), and the tables' first pages."
+            "For two memory snapshots. P is the experiment. `base_run`, `base_worker`, `base_span` name the "
+            "baseline, as for `diff`. `answer` (Notices about `answer`), `headline` (Figures), and the first "
+            "pages of the tables."
         ),
         tables="`snapshot_figures`, `peak_stacks`, `end_stacks`.",
     ),
