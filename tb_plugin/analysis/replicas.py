@@ -187,7 +187,7 @@ def redundant(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: 
     """
     peak = ""
     if at_peak is not None:
-        peak = " at its maximum of these states, and {peak_sharding_bytes} less at its memory peak"
+        peak = " when these states are largest, and {peak_sharding_bytes} less at its memory peak"
         more = [*more, METRICS.figure("peak_sharding_bytes", at_peak)]
     return Notice(
         "redundant_states",

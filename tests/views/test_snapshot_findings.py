@@ -105,7 +105,7 @@ def test_fragmentation_is_found_with_its_cause(seed: int) -> None:
         program.step(number, partial(vary, number))
     found, *others = found_in(program.snapshot)
     assert [each.rule for each in others] == ["snapshot_rising_peaks"], "as planted, too"
-    assert found.rule == "snapshot_fragmentation" and "Sizes change from step to step" in found.text
+    assert found.rule == "snapshot_fragmentation" and "Block sizes change from step to step" in found.text
     assert "expandable_segments" in found.todo and "constant shapes" in found.todo
     said = values(found)
     assert (said["reserved_then_bytes"], said["unused_bytes"]) == (most["reserved"], most["reserved"] - most["active"])
@@ -178,9 +178,9 @@ def test_why_memory_ran_out(gap: int, cause: str) -> None:
 
 
 @pytest.mark.parametrize(("pool", "stays", "said"), [
-    ((0, 1), True, "126 MiB are in one pool, private 0.1"),
-    ((0, 0), True, "Blocks that are never released pin the segments, mostly blocks of a.py(1): f"),
-    ((0, 0), False, "These blocks are short-lived"),
+    ((0, 1), True, "126 MiB are in one pool (private 0.1)"),
+    ((0, 0), True, "Blocks that are never released pin the segments, mostly blocks from a.py(1): f"),
+    ((0, 0), False, "These segments contain short-lived blocks"),
 ])  # fmt: skip
 def test_who_keeps_unused_memory(pool: tuple[int, int], stays: bool, said: str) -> None:
     """Two blocks of 1 MiB in a segment of 128: the event of the finding is that of the tile, the second block's."""

@@ -187,14 +187,14 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         },
     ),
     define(
-        "what is chosen",
+        "the selection",
         "bytes",
         {
             "place_bytes": ("Bytes", "Bytes of blocks whose stack contains this place."),
             "place_own_bytes": ("Self", "Bytes of blocks whose stack ends at this place."),
         },
     ),
-    define("what is chosen", "count", {"place_blocks": ("Blocks", "Blocks whose stack contains this place.")}),
+    define("the selection", "count", {"place_blocks": ("Blocks", "Blocks whose stack contains this place.")}),
     define(
         TWO_MOMENTS,
         "text",

@@ -232,8 +232,8 @@ def device_notices(base: Part, exp: Part) -> list[Notice]:
         if min(alike.values()) < ALIKE_FROM:
             text = (
                 "The profiles do different work. Operators with equal input shapes cover {base_alike_ratio} of "
-                "the baseline's device time and {exp_alike_ratio} of the experiment's. Times do not compare the "
-                "devices."
+                "the baseline's device time and {exp_alike_ratio} of the experiment's. Do not compare the devices by "
+                "these times."
             )
             todo = "Compare profiles of the same model and batch size."
             figures = [METRICS.figure(key, value) for key, value in alike.items()]

@@ -92,7 +92,7 @@ def _suppressed_notice(data: JobData) -> Notice | None:
         return None
     text = (
         "At {arrivals_suppressed} of {arrivals} collectives, the workers arrived closer together than the clocks are "
-        "accurate ({clock_residual_ns}). No rank counts as late there."
+        "accurate ({clock_residual_ns}). No rank is reported as late there."
     )
     figures = [
         METRICS.figure("arrivals_suppressed", below),
@@ -111,7 +111,7 @@ def _late_start_notice(data: JobData) -> Notice | None:
     begin = data.clocks.begin_ns[data.clocks.comparable]
     text = (
         "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace "
-        "({arrivals_later} of them) may come from a late profiler start; it does not count."
+        "({arrivals_later} of them) may be due to a late profiler start, so it is ignored."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
@@ -136,7 +136,6 @@ def _transfer_notice(data: JobData) -> Notice | None:
         METRICS.figure("arrival_transfer_ns", by_clocks),
     ]
     advice = (
-        "Trust bandwidths only where both agree: see the columns Transfer and Transfer by clocks of the table Single "
-        "collectives."
+        "Trust bandwidths only if both agree: compare Transfer and Transfer by clocks in the table Single collectives."
     )
     return Notice("transfer_estimates", "info", text, advice, figures)

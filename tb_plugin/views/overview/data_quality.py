@@ -63,8 +63,12 @@ _READING: dict[str, tuple[str, Severity, str]] = {
         "Numbers exclude these events. Record again if they matter.",
     ),
     "quarantined": ("events_quarantined", "medium", "Numbers and time ranges exclude these events."),
-    "repaired": ("events_repaired", "low", "These events count like all others; a name may differ from the original."),
-    "unknown": ("unknown_category", "info", "They appear on the timeline and in no sum."),
+    "repaired": (
+        "events_repaired",
+        "low",
+        "These events are included in all numbers. Their names may differ from the original.",
+    ),
+    "unknown": ("unknown_category", "info", "They appear on the timeline but in no sum."),
     "note": ("reading_note", "info", "No action needed."),
 }
 
@@ -161,7 +165,7 @@ def _clipped(trace: TraceTable) -> list[Notice]:
                 "streams ran other work."
             ),
             (
-                "These durations overflowed in the profiler. All numbers end them at the next event of the "
+                "These durations overflowed in the profiler. In all numbers they end at the next event of the "
                 "stream; the event panel shows the recorded duration."
             ),
             _count(len(cut.row)),
@@ -179,7 +183,7 @@ def _issue(issue: Issue) -> Notice:
 
 def _rules(issue: Issue) -> Notice:
     text = issue.text.replace("{", "(").replace("}", ")")
-    todo = "This line is ignored. Fix it and restart: the rules are read once."
+    todo = "This line is ignored. Fix it and restart: the rules are read only at start."
     return _notice(RULES, "medium", text, todo, _count(issue.count))
 
 
@@ -194,7 +198,7 @@ def _unfinished(issue: Issue) -> Notice:
         "medium",
         (
             "{affected} ranges have no end, for example because the recording stopped. They are extended to "
-            "the end of the trace, or to the next range if a thread has very many."
+            "the end of the trace, or to the next range if a thread has very many ranges."
         ),
         "Their durations are upper bounds, and they appear nested in earlier ranges.",
         _count(issue.count, "Ranges"),
@@ -208,7 +212,7 @@ def _lost_recording(issue: Issue) -> Notice:
 
 
 def _legacy(issue: Issue) -> Notice:
-    todo = "They appear on the timeline and in no sum."
+    todo = "They appear on the timeline but in no sum."
     return _notice("unknown_category", "medium", "{affected} " + issue.text + ".", todo, _count(issue.count))
 
 
@@ -234,7 +238,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 _notice(
                     "device_events_missing",
                     "high",
-                    "The trace names a device but contains no kernel, copy or set.",
+                    "The trace names a device but contains no kernels, copies or memsets.",
                     trace.recorder.todo("device_events_missing"),
                 )
             )
@@ -271,8 +275,8 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 "external_ids_disagree",
                 "info",
                 (
-                    "The external id of {affected} device events names a different operator than the one around the "
-                    "launch."
+                    "The external id of {affected} device events names a different operator than the operator "
+                    "around the launch."
                 ),
                 trace.recorder.todo("external_ids_disagree"),
                 _count(trace.external_disagreements),
@@ -285,7 +289,7 @@ def _why_without(trace: TraceTable, rows: Int64) -> str:
     """Reason for device work without an operator, and the fix if most of it is replayed."""
     dur = trace.dur_ns[rows]
     if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
-        return f"Most of it belongs to graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
+        return f"Most of it comes from graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
     return "It is counted in the row (no operator): launches from graphs, custom extensions or direct runtime calls."
 
 
@@ -338,7 +342,8 @@ def _steps(trace: TraceTable) -> list[Notice]:
             _notice(
                 "steps_missing",
                 "medium",
-                f"The trace has no steps: the whole recording counts as one.{_UNANSWERED.get(trace.steps.unanswered, '')}",
+                "The trace has no steps: the whole recording is treated as one "
+                f"step.{_UNANSWERED.get(trace.steps.unanswered, '')}",
                 trace.recorder.todo(
                     _SERVER_STEPS if name_matches(trace, trace.recorder.iterating).any() else "steps_missing"
                 ),
@@ -365,7 +370,7 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
         _notice(
             "server_steps_unread",
             "medium",
-            f"{{affected}} names of {framework} mark steps in an unknown form: {{unread_mark}}.",
+            f"{{affected}} step names of {framework} have an unknown form: {{unread_mark}}.",
             trace.recorder.todo(_SERVER_STEPS),
             _count(len(found)),
             METRICS.figure("unread_mark", str(found[0].as_py())),

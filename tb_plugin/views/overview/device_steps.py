@@ -40,7 +40,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        "the step, as the profile states it",
+        "the step, as reported by the profile",
         "ns",
         {
             "stated_computing_ns": ("Compute", "Reported time of compute kernels."),

@@ -341,13 +341,13 @@ def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
     figures = [METRICS.figure("name", kind.key[0]), METRICS.figure("longest_total_ns", max(kind.per_step))]
     if kind.single is not None:
         figures.append(METRICS.figure("only_worker", kind.single))
-        text = "{name} takes {longest_total_ns} per step and runs only on {only_worker}, of the workers with kernels."
+        text = "Among the workers with kernels, only {only_worker} runs {name}: {longest_total_ns} per step."
     else:
         worker = METRICS.figure("longest_worker", kind.workers[kind.longest])
         figures += [worker, METRICS.figure("shortest_total_ns", kind.shortest_ns)]
         text = (
             "The total time of {name} differs most: {longest_total_ns} per step on {longest_worker}, {shortest_total_ns} "
-            "where it takes least."
+            "on the worker with the smallest total."
         )
     if (lone := sum(each.single is not None for each in kinds)) > 1:
         figures.append(METRICS.figure("lone_kinds", lone))

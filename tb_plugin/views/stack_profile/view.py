@@ -172,6 +172,6 @@ def _answer(profile: StackProfile, functions: Frame, total: int) -> list[Notice]
         text = f"{{name}} itself has the largest share: {{{own}}} of {{stack_{profile.counted}}}."
         notices.append(Notice("stacks_most", "info", text, "", figures))
     if profile.counted == "value":
-        text = "The file does not say what its numbers count."
+        text = "The file does not report the unit of its numbers."
         notices.append(Notice("stacks_unit", "info", text, ""))
     return notices
