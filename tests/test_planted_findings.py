@@ -40,11 +40,11 @@ class Tried:
 
     @property
     def rules(self) -> list[str]:
-        return [each.rule.id for each in self.findings.found]
+        return [each.rule.id for each in self.findings.all]
 
     def figures(self, rule: str) -> dict[str, object]:
         """Of a finding: key -> value."""
-        (notice,) = [each.notice for each in self.findings.found if each.rule.id == rule]
+        (notice,) = [each.notice for each in self.findings.all if each.rule.id == rule]
         return {figure.metric.key: figure.value for figure in notice.figures}
 
 
@@ -131,7 +131,7 @@ def test_a_planted_fault_is_found_and_nothing_else_sized_and_worth_what_it_costs
             check_cause(fault, one)
         if fault not in SAVE - COSTLESS:
             continue
-        (saving,) = [each.notice.saving for each in one.findings.found if each.rule.id == fault]
+        (saving,) = [each.notice.saving for each in one.findings.all if each.rule.id == fault]
         assert saving is not None
         gained = one.training.step_time_ns - one.training.mended.step_time_ns / BATCHES.get(fault, 1)
         if not saving.low_ns <= gained <= saving.high_ns:
@@ -152,7 +152,7 @@ def test_steps_alone_save_what_they_save_together(fault: str) -> None:
     """In the mean over the steps, each chosen alone: what a device lags behind is in none of them."""
     for seed in range(20 if DEEP else 1):
         one = tried(fault, seed)
-        (together,) = [each.notice.saving for each in one.findings.found if each.rule.id == fault]
+        (together,) = [each.notice.saving for each in one.findings.all if each.rule.id == fault]
         alone = [
             each.notice.saving
             for label in one.table.steps.label

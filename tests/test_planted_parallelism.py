@@ -74,11 +74,11 @@ def test_what_is_planted_has_its_role_and_is_found_and_nothing_else(fault: str) 
     for seed in range(SEEDS):
         training, table, findings = tried(fault, seed)
         check_roles(fault, training.planted, table)
-        rules = {each.rule.id for each in findings.found}
+        rules = {each.rule.id for each in findings.all}
         worth = training.step_time_ns - training.mended.step_time_ns
         # Of imbalance less than a quarter, or of communication less than a twentieth of the step, nobody speaks.
         if RULES[fault] in rules:
-            (saving,) = [each.notice.saving for each in findings.found if each.rule.id == RULES[fault]]
+            (saving,) = [each.notice.saving for each in findings.all if each.rule.id == RULES[fault]]
             assert saving is not None
             if not saving.low_ns <= worth <= saving.high_ns:
                 missed.append((seed, saving.low_ns / 1e6, worth / 1e6, saving.high_ns / 1e6))
@@ -99,7 +99,7 @@ def test_a_gather_ahead_is_told_apart_and_the_finding_names_shards() -> None:
     table = model(run(Config(seed=2, fault="sharding", mended=True, steps=1)).text().encode())
     assert by_role(table).keys() == {"gather ahead", "reduce gradients"}
     _, _, findings = tried("sharding", 1)
-    (notice,) = [each.notice for each in findings.found if each.rule.id == "communication"]
+    (notice,) = [each.notice for each in findings.all if each.rule.id == "communication"]
     figures = {figure.metric.key: figure.value for figure in notice.figures}
     assert figures["gathers_bare_ns"] == pytest.approx(figures["communication_ns"], rel=0.02)
     assert "set_modules_to_forward_prefetch" in notice.todo

@@ -88,7 +88,7 @@ def test_without_annotations_steps_begin_with_their_first_launch(first: int) -> 
             continue
         # Where the first one began nobody saw, unless a replay is in it.
         wanted = [step["first_launch_ns"] - origin for step in works[0 if decodes[0] else 1 :]]
-        assert (steps.found, steps.dropped) == ("inferred", ()), seed
+        assert (steps.source, steps.dropped) == ("inferred", ()), seed
         assert steps.host_start_ns.tolist() == wanted, seed
         assert steps.host_end_ns[:-1].tolist() == wanted[1:], seed
         assert steps.end_ns[-1] == max(steps.host_end_ns[-1], works[-1]["last_work_ns"] - origin), seed
@@ -127,7 +127,7 @@ def test_without_annotations_and_graphs_what_fills_most_of_the_recording_repeats
         # From the first to the last decode step; prefills in a row are one step.
         wanted = [starts[place] for place in range(usual[0], usual[-1] + 1) if place in usual or place - 1 in usual]
         ends = [*wanted[1:], starts[usual[-1] + 1] if usual[-1] + 1 < len(works) else None]
-        assert (steps.found, steps.dropped, steps.unanswered) == ("inferred", (), ""), seed
+        assert (steps.source, steps.dropped, steps.unanswered) == ("inferred", (), ""), seed
         assert steps.host_start_ns.tolist() == wanted, seed
         assert all(b in (None, a) for a, b in zip(steps.host_end_ns.tolist(), ends, strict=True)), seed
 

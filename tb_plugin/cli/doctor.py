@@ -121,9 +121,9 @@ def _diagnose(workspace: Workspace, entry: Entry, printer: Printer) -> None:
     size = format_value(found.size_bytes, "bytes")
     state = "complete" if read.complete else "INCOMPLETE: the file is truncated"
     printer.line(f"{found.url} ({read.format}, {size}, {state})")
-    counts = ("seen", "kept", "repaired", "dropped", "quarantined", "unknown", "other")
+    counts = ("in_file", "loaded", "repaired", "dropped", "quarantined", "unknown", "other")
     if read.records:
-        each = ", ".join(f"{getattr(read, f'events_{name}'):,} {name}" for name in counts)
+        each = ", ".join(f"{getattr(read, f'events_{name}'):,} {name.replace('_', ' ')}" for name in counts)
         printer.line(f"{read.records}: {each}")
     if read.issues:
         rows = [

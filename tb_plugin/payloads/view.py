@@ -58,4 +58,4 @@ class ViewInfo(Struct, frozen=True):
     group: str = ""
     """Its section in the navigation (``Traits.group``)."""
     whole: str = ""
-    """Why a selected phase does not apply to it (``Traits.whole``); empty: it applies."""
+    """Why a selected phase does not apply to it (``Traits.phase_note``); empty: it applies."""

@@ -87,7 +87,7 @@ def test_what_it_is(path: str, head: bytes, word: str) -> None:
 
 def reasons(logs: Path) -> dict[str, str]:
     discovery = Scanner([Root(Folder(str(logs)))], READERS).scan()
-    assert discovery.found == []
+    assert discovery.profiles == []
     return {Path(url).name: why for url, why in discovery.skipped}
 
 
@@ -230,7 +230,7 @@ def test_a_page_under_the_name_of_a_trace_is_told_when_it_is_opened(tmp_path: Pa
 def test_real_profiles_of_ascend_are_never_opened_as_pytorchs(tmp_path: Path) -> None:
     shutil.copytree(DATA / "ascend" / "logdir" / "alexnet_text_level1", tmp_path / "npu")
     scan = Scanner([Root(Folder(str(tmp_path)))], READERS).scan()
-    assert {(one.reader.id, one.worker) for one in scan.found} == {("ascend", "rank0"), ("ascend", "rank1")}
+    assert {(one.reader.id, one.worker) for one in scan.profiles} == {("ascend", "rank0"), ("ascend", "rank1")}
     assert not scan.skipped
 
 

@@ -181,7 +181,7 @@ def test_steps_of_impossible_times_are_none():
     raw = trace().op("a", at=0, dur=10).op("b", at=20, dur=10).raw_trace()
     far = 2**63 - 1
     steps = ReportedSteps(("0", "1"), np.array([-far, 0]), np.array([far, 30_000]))
-    table = assemble(replace(raw, stated_steps=steps))
+    table = assemble(replace(raw, reported_steps=steps))
     assert (table.steps.label, table.steps.end_ns.tolist()) == (("1",), [30_000])
     steps = ReportedSteps(("0",), np.array([-far]), np.array([far]))
-    assert not assemble(replace(raw, stated_steps=steps)).steps.recorded
+    assert not assemble(replace(raw, reported_steps=steps)).steps.recorded

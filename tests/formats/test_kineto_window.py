@@ -195,7 +195,7 @@ def test_what_was_asked_for_bounds_the_window():
     assert steps_of(chosen("2-3")) == ("2", "3")
     some = chosen("2", sum(survey.cell_bytes) // 3)
     assert some.steps.label[0] == "2" and 0 < len(some.steps.label) < 4
-    assert (some.whole.peak_memory_bytes, some.whole.budget_bytes, some.whole.steps) == (7, 5, survey.label)
+    assert (some.full.peak_memory_bytes, some.full.budget_bytes, some.full.steps) == (7, 5, survey.label)
     times = chosen("1000ns-90000000ns")
     assert (times.begin_ns, times.end_ns) == (1000, 90_000_000)
     assert chosen("1000ns", 10_000).end_ns < 90_000_000

@@ -265,7 +265,7 @@ def test_what_lies_behind_the_name_decides_who_reads_it(tmp_path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     scan = Scanner([Root(Folder(str(tmp_path)))], READERS).scan()
-    assert {found.worker: found.reader.id for found in scan.found} == {
+    assert {found.worker: found.reader.id for found in scan.profiles} == {
         "packets": "perfetto",
         "torch": "kineto",
         "tool": "chrome",

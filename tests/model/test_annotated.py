@@ -83,7 +83,7 @@ def decoding(
 def test_they_end_with_their_work_and_are_numbered() -> None:
     steps = decoding(decoding(trace(), 4, at=0, dur=20), 5, at=100).table().steps
     assert steps.label == ("1", "2") and steps.recorded
-    assert (steps.found, steps.framework) == ("annotation", "SGLang")
+    assert (steps.source, steps.framework) == ("annotation", "SGLang")
     assert steps.start_ns.tolist() == [0, 100_000] and steps.end_ns.tolist() == [45_000, 150_000]
     assert steps.served.batch.tolist() == [4, 5]
 
@@ -125,7 +125,7 @@ def test_the_thread_that_marks_most_is_believed() -> None:
 def test_the_profiler_s_steps_stay_and_learn_their_mode() -> None:
     builder = decoding(decoding(trace().step(4, 0, 80).step(5, 100, 80), 2, at=10), 3, at=110)
     steps = builder.step(6, 200, 80).table().steps
-    assert steps.label == ("4", "5") and steps.found == "profiler"
+    assert steps.label == ("4", "5") and steps.source == "profiler"
     assert steps.served.batch.tolist() == [2, 3] and steps.served.mode.tolist() == [Mode.DECODE] * 2
 
 
@@ -155,9 +155,9 @@ def test_they_are_kept_in_the_column_file(tmp_path: object) -> None:
     TraceModel().write(table, path)
     found = TraceModel().read(path).steps
     assert found.served.columns() == table.steps.served.columns()
-    assert (found.label, found.found, found.framework) == (table.steps.label, "annotation", "SGLang")
+    assert (found.label, found.source, found.framework) == (table.steps.label, "annotation", "SGLang")
     assert TraceModel().read(path).recorder == table.recorder
-    assert found.only([1]).served.batch.tolist() == [5]
+    assert found.take([1]).served.batch.tolist() == [5]
 
 
 def test_a_survey_finds_the_same_steps() -> None:
@@ -165,10 +165,10 @@ def test_a_survey_finds_the_same_steps() -> None:
     builder.annotation("execute_5_context_0(sq0sk0sqsq0sqsk0)_generation_5(sq5sk77sqsq5sqsk77)", 101, 20)
     whole = builder.table().steps
     survey = KinetoReader().survey(Bytes(builder.bytes()), ReadOptions(), no_progress)
-    assert (survey.label, survey.found, survey.framework) == (whole.label, whole.found, whole.framework)
+    assert (survey.label, survey.step_source, survey.framework) == (whole.label, whole.source, whole.framework)
     assert survey.start_ns == tuple(whole.start_ns.tolist()) and survey.step_end_ns == tuple(whole.end_ns.tolist())
     inside = survey.steps_in(0, survey.end_ns + 1)
-    assert inside.served.columns() == whole.served.columns() and inside.found == "annotation"
+    assert inside.served.columns() == whole.served.columns() and inside.source == "annotation"
 
 
 def own(pattern: str) -> tuple[Steps, tuple[str, ...]]:
@@ -212,8 +212,8 @@ def test_ordinary_traces_look_at_no_event(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_columns_that_are_empty_stay_empty() -> None:
-    assert Served.of(()).columns() == () and len(Served().only(np.array([], np.intp))) == 0
-    assert len(replace(Steps(), label=()).only([]).served) == 0
+    assert Served.of(()).columns() == () and len(Served().take(np.array([], np.intp))) == 0
+    assert len(replace(Steps(), label=()).take([]).served) == 0
 
 
 def test_the_recording_of_a_server() -> None:
@@ -221,5 +221,5 @@ def test_the_recording_of_a_server() -> None:
     if not file.is_file():
         pytest.skip("no shared data")
     steps = model(file).steps
-    assert steps.label == ("1",) and steps.found == "annotation"
+    assert steps.label == ("1",) and steps.source == "annotation"
     assert steps.served.columns() == ((Mode.DECODE,), (32,), (32,), (32,), (32,), (32785,), (32,))

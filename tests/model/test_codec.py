@@ -172,7 +172,7 @@ FEWEST_EVENTS = 400
 def test_bytes_per_event(name: str, tmp_path: Path) -> None:
     """Small traces share few names, so they cost the most."""
     table = sample(name)
-    if table.stated:
+    if table.reported_tables:
         pytest.skip("tables that a profile states lie beside its events")
     MODEL.write(table, str(tmp_path / "t.arrow"))
     size = (tmp_path / "t.arrow").stat().st_size

@@ -46,7 +46,7 @@ def why(builder: TraceBuilder) -> str:
 
 def test_a_step_begins_behind_the_pause_and_ends_where_the_next_begins() -> None:
     steps = server(*[step()] * 5).table().steps
-    assert steps.found == "inferred" and len(steps.label) == 5
+    assert steps.source == "inferred" and len(steps.label) == 5
     assert steps.host_start_ns.tolist() == [1000 * (50 + n * 190) for n in range(5)]
     assert steps.host_end_ns.tolist() == [*steps.host_start_ns[1:].tolist(), 1000 * (50 + 4 * 190 + 134)]
 
@@ -131,7 +131,7 @@ USUAL = ("sample", "|", "inputs")
 def starts(builder: TraceBuilder) -> list[int]:
     """Begins of the steps and the end of the last, microseconds since the first launch."""
     steps = builder.table().steps
-    assert steps.found == "inferred" and steps.host_end_ns[:-1].tolist() == steps.host_start_ns[1:].tolist()
+    assert steps.source == "inferred" and steps.host_end_ns[:-1].tolist() == steps.host_start_ns[1:].tolist()
     return [time // 1000 for time in (*steps.host_start_ns.tolist(), int(steps.host_end_ns[-1]))]
 
 

@@ -215,7 +215,7 @@ def test_pages_of_any_table(data: st.DataObject) -> None:
     assert found.sort == (Sort(params.sort, params.descending) if params.sort else grid.frame.sort)
     assert (found.name, found.row_key, found.name_column) == ("t", ["c0"], "c0")
     whole = page(grid.frame, replace(params, as_columns=True))
-    assert isinstance(whole, ColumnTable) and whole.found.tolist() == rows and whole.data is grid.frame.data
+    assert isinstance(whole, ColumnTable) and whole.matching.tolist() == rows and whole.data is grid.frame.data
     assert (whole.matched_rows, whole.limit, whole.offset, whole.rows) == (len(rows), len(rows), 0, [])
 
 

@@ -26,7 +26,7 @@ MS = 1000
 
 def high(findings: Findings, rule: str) -> float:
     """Upper bound in microseconds; 0 where the rule tells nothing."""
-    found = [each.notice.saving for each in findings.found if each.rule.id == rule]
+    found = [each.notice.saving for each in findings.all if each.rule.id == rule]
     return found[0].high_ns / 1000 if found and found[0] is not None else 0.0
 
 
@@ -81,7 +81,7 @@ def test_code_that_is_loaded_once_is_saved_by_no_finding() -> None:
         builder.launches(kernel(f"vectorized_elementwise_kernel<{name}>", 10, at + dur + 20), at=at + 2, dur=dur)
         at += dur + 20
     findings = findings_of(builder.table(), None)
-    assert max((high(findings, each.rule.id) for each in findings.found), default=0) < 3000
+    assert max((high(findings, each.rule.id) for each in findings.all), default=0) < 3000
     assert findings.verdict is not None and findings.verdict.limit is Limit.INITIALISATION
 
 

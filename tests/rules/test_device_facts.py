@@ -34,7 +34,7 @@ class Rank:
         return [task for task in self.process.kernels if task.step is not None]
 
     def notice(self, rule: str) -> Notice | None:
-        return next((each.notice for each in self.findings.found if each.rule.id == rule), None)
+        return next((each.notice for each in self.findings.all if each.rule.id == rule), None)
 
     def figures(self, rule: str) -> dict[str, Any]:
         notice = self.notice(rule)
@@ -65,7 +65,7 @@ def test_kernels_on_fallback_cores(ranks: list[Rank]) -> None:
             "fallback_operation": "NonZero",
             "fallback_operator": "aclnnNonzeroV2",
         }
-        (found,) = [each for each in rank.findings.found if each.rule.id == "fallback_cores"]
+        (found,) = [each for each in rank.findings.all if each.rule.id == "fallback_cores"]
         assert found.event_count == len(planted) == STEPS
 
 

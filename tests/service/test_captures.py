@@ -58,7 +58,7 @@ class Told:
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> tuple[str, list[str]]:
-        made = models.made(self.file)
+        made = models.model(self.file)
         scopes = made.captured.scopes
         return made.captured.source, [made.strings[name] for name in scopes.name]
 

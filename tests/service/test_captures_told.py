@@ -36,7 +36,7 @@ class Origins:
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> tuple[dict[str, int], set[str], list[tuple[str, str]]]:
-        trace = models.made(self.file)
+        trace = models.model(self.file)
         found = origins_of(trace)
         operator = found.scopes.nearest(EventKind.OPERATOR)[found.scope]
         names = [trace.strings[int(found.scopes.name[i])] if i >= 0 else "" for i in operator]

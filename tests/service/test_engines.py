@@ -48,7 +48,7 @@ def logs(tmp_path_factory):
 def jobs_of(logs, to):
     catalog = catalog_of(logs)
     catalog.scan()
-    return [job_of(entry.found, str(to), None) for entry in catalog.entries()]
+    return [job_of(entry.files, str(to), None) for entry in catalog.entries()]
 
 
 def contents(folder):

@@ -155,7 +155,7 @@ def test_a_view_of_another_model_that_fails_leaves_the_others(name, monkeypatch)
             plant(planted, broken, "part")
             workspace, place = workspace_of(path)
             for view in views:
-                if view is broken and not view.traits.kept:
+                if view is broken and not view.traits.cached:
                     with pytest.raises(PartFailed, match=re.escape(view.title)):
                         workspace.view(place, view.id, Params(limit=3))
                 else:

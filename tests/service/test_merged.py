@@ -68,7 +68,7 @@ def test_a_merged_file_becomes_a_run_with_its_ranks(tmp_path: Path) -> None:
         # A link to the file still opens something: its first rank.
         profile = workspace.profile(Place("run", "m", "default"))
         assert (profile.worker, profile.state) == ("rank0", "ready")
-        assert [entry.found.worker for entry in workspace.catalog.workers(Place("run", "m"))] == ["rank0", "rank1"]
+        assert [entry.files.worker for entry in workspace.catalog.workers(Place("run", "m"))] == ["rank0", "rank1"]
         with pytest.raises(BadRequest, match="2 workers"):
             workspace.catalog.find(Place("run"))
 
@@ -166,7 +166,7 @@ def test_a_window_of_a_merged_file_is_one_worker(tmp_path: Path) -> None:
     path.write_text(json.dumps(file))
     with workspace_of(tmp_path / "log", tmp_path / "cache") as workspace:
         window = workspace.load(Place("run", "m", window="2-3"))
-        assert window.found.rank == "" and window.summary is not None
+        assert window.files.rank == "" and window.summary is not None
         codes = {issue.code for issue in window.summary.read.issues}
         assert "merged_processes" in codes and named(workspace.runs()) == [("run", "m", "default")]
         workspace.load(Place())

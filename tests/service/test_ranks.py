@@ -171,7 +171,7 @@ def test_a_worker_is_found_by_the_name_of_its_file(tmp_path):
     catalog = catalog_of(tmp_path)
     catalog.scan()
     assert catalog.find(Place("job", "host_7")).files.worker == "rank0"
-    assert [entry.found.worker for entry in catalog.matching(Place(worker="host_6", span="1"))] == ["rank1"]
+    assert [entry.files.worker for entry in catalog.matching(Place(worker="host_6", span="1"))] == ["rank1"]
     with pytest.raises(NotFoundError, match="host_8"):
         catalog.find(Place("job", "host_8"))
 

@@ -127,7 +127,7 @@ def test_default_is_the_users_cache(tmp_path, monkeypatch):
 def test_what_is_held_stays_until_it_is_let_go(tmp_path):
     store = FileStore(tmp_path, limit_bytes=150)
     held = store.path("old", ".bin")
-    with store.held(held), store.held(held, store.path("other", ".bin")):
+    with store.pinned(held), store.pinned(held, store.path("other", ".bin")):
         old = fill(store, "old", 100, 50)
         new = fill(store, "new", 100, 0)
         assert old.exists() and new.exists()

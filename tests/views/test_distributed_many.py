@@ -143,7 +143,7 @@ def test_merged_columns_know_the_end_and_what_nobody_knows() -> None:
     known = np.array([[True, True, False, True, True], [True, False, False, False, False]])
     merged = merge(Grid(values, known), 2)
     assert merged.values.tolist() == [[5, -9, 7], [1, 0, 0]]
-    assert merged.known.tolist() == [[True, True, True], [True, False, False]]
+    assert merged.has_value.tolist() == [[True, True, True], [True, False, False]]
     assert merged_labels(["a", "b", "c"], 2) == ["a-b", "c"]
 
 

@@ -48,7 +48,7 @@ def rank(number: int | None, *stated: Any, calls: int = 2, also: bool = True) ->
         built.on_device(kernel("gemm", 0.1, 0.5))
     table = built.table()
     info = {} if number is None else {"distributedInfo": {"rank": number, "world_size": 2}}
-    return replace(table, stated=stated, metadata={**table.metadata, **info})
+    return replace(table, reported_tables=stated, metadata={**table.metadata, **info})
 
 
 def call(step: str, what: str, **times: Any) -> dict[str, Any]:

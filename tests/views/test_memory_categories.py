@@ -177,7 +177,7 @@ def at_the_peak(path: Path, timeline: Path) -> tuple[TraceTable, Counter[str], C
     apart = Counter(c[0] - g[0] for c in created[:30] for g in grown if c[1] == g[1]).most_common(1)[0][0]
     assert sorted(created) == sorted((t + apart, s) for t, s in grown)
     codes = block_categories(table, owners_of(table), device).of
-    alive = device.blocks.told(device.at(-peak[1] - apart))
+    alive = device.blocks.live_at(device.at(-peak[1] - apart))
     judged = Counter[str]()
     for code, size in zip(codes[alive], device.blocks.bytes[alive], strict=True):
         judged[ORDER[code]] += int(size)

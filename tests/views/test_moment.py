@@ -40,14 +40,14 @@ def devices(root: Any) -> list[DeviceLevels]:
 
 
 def blocks_of(moment: Moment) -> dict[int, tuple[int, bool]]:
-    held = moment.held
+    held = moment.levels
     rows = np.concatenate((moment.block, moment.outside))
     columns = (held.block(name)[rows].tolist() for name in ("address", "size", "freed"))
     return {address: (size, freed <= moment.event) for address, size, freed in zip(*columns, strict=True)}
 
 
 def rows_of(moment: Moment, with_pool: bool) -> list[tuple[Any, ...]]:
-    snapshot, rows = moment.held.snapshot, moment.rows
+    snapshot, rows = moment.levels.snapshot, moment.rows
     columns = (column.tolist() for column in (rows.address, rows.size, rows.stream, rows.pool, rows.is_expandable))
     return [
         (address, size, (snapshot.streams[stream], snapshot.pools[pool] if with_pool else None), expandable)
@@ -73,7 +73,7 @@ def assert_equal(moment: Moment, state: State, with_pool: bool = True) -> None:
     wanted = [(at, size, (key[0], key[1] if with_pool else None), kind) for at, size, key, kind in state.rows()]
     assert rows_of(moment, with_pool) == wanted
     assert gaps_of(moment) == state.gaps()
-    assert moment.allocated + moment.pending + sum(moment.held.block("size")[moment.outside]) == sum(
+    assert moment.allocated + moment.pending + sum(moment.levels.block("size")[moment.outside]) == sum(
         size for size, _ in state.blocks.values()
     )
 

@@ -108,10 +108,10 @@ def test_a_tenth_of_the_calls_of_its_group_its_own_or_of_others_are_lost(
     (planted,) = truth(made.job, made)["stragglers"]
     gain = np.array(planted["gain_ns"])
     late = np.flatnonzero(gain[1:] > given.amount_ns / 2) + 1  # what is beside that is jitter
-    assert told.found.lost_ns[one, late].sum() == pytest.approx(
+    assert told.stragglers.lost_ns[one, late].sum() == pytest.approx(
         gain[late].sum(), rel=0.1 if shape == "experts" else 0.02
     )
-    assert told.found.pattern[one] == given.pattern
+    assert told.stragglers.pattern[one] == given.pattern
     # Of a single delay among experts, before a call that it lost itself, nobody may know what it did.
     unknown = (None,) if (shape, given.pattern, lost) == ("experts", "single", 3) else ()
     assert why(told, one).get("late_cause") in (cause, *unknown)
@@ -148,7 +148,7 @@ def test_what_it_costs_is_what_an_invented_job_gains_without_it(shape: str, seed
     """Nobody waits in the first step for what a rank does behind the last collective of the one before it."""
     given, told, planted = invented(shape, seed)
     assert [told.names[worker] for worker in told.costly] == [f"rank{given.rank}"]
-    lost = told.found.lost_ns[told.costly[0], 1:]
+    lost = told.stragglers.lost_ns[told.costly[0], 1:]
     # Without groups in a stage messages tell less of who waits for whom: 8.6 % too much in one of 20 seeds.
     assert lost.sum() == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.09 if shape == "pipeline" else 0.015)
 
@@ -163,5 +163,5 @@ def test_a_straggler_that_waits_for_its_own_delay_to_come_back_is_missed() -> No
     most = 0.95 * given.amount_ns
     assert min(planted["gain_ns"]) > most
     inherited = told.arrived.inherited_ns[told.arrived.culprit == given.rank]
-    assert int((inherited > most).sum()) == int((told.found.lost_ns[given.rank] > most).sum()) == 3
+    assert int((inherited > most).sum()) == int((told.stragglers.lost_ns[given.rank] > most).sum()) == 3
     assert told.costly == []

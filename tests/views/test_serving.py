@@ -220,7 +220,7 @@ def replays(*sizes: int, every: int = 100) -> TraceBuilder:
 
 def test_steps_are_inferred_from_graphs_that_repeat() -> None:
     steps = replays(*(12,) * 6).table().steps
-    assert (steps.found, steps.label) == ("inferred", ("1", "2", "3", "4", "5"))
+    assert (steps.source, steps.label) == ("inferred", ("1", "2", "3", "4", "5"))
     assert steps.host_start_ns.tolist() == [4_000 + 100_000 * n for n in range(5)]
     assert is_served(replays(*(12,) * 6).table())
     answer = part(replays(*(12,) * 6).table(), "serving").payloads["answer"]

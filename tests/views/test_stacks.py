@@ -104,7 +104,7 @@ def test_a_launch_in_python_inside_an_operator_belongs_to_the_python_call() -> N
 def test_a_nanosecond_is_time() -> None:
     table = trace().op("short", 0, 0.001).op("none", 5, 0).table()
     found = places(table)
-    assert (found.name, found.host_ns.tolist(), found.found) == (["short"], [1], 1)
+    assert (found.name, found.host_ns.tolist(), found.matches) == (["short"], [1], 1)
 
 
 @pytest.mark.parametrize(("of", "rest"), [("both", 4), ("operators", 9), ("python", 4)])

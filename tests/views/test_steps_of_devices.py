@@ -129,7 +129,9 @@ STATED = {
 
 
 def stated(table: TraceTable, **columns: Any) -> TraceTable:
-    return replace(table, reported_tables=(as_reported_table(STEP_TIMES, job_table(STEP_TIMES, {**STATED, **columns})),))
+    return replace(
+        table, reported_tables=(as_reported_table(STEP_TIMES, job_table(STEP_TIMES, {**STATED, **columns})),)
+    )
 
 
 def test_what_is_stated_stands_beside_what_is_computed() -> None:

@@ -101,7 +101,7 @@ def test_all_is_sure_where_one_alone_is_late(shape: str, seed: int) -> None:
     delay = {(1, 0): {"compute": LATE}}
     planned = Plan(steps=5, groups=SHAPES[shape], seed=seed, jitter=noisy, delay=lambda r, s, p: delay.get((r, p), {}))
     found, gain = found_in(job(planned)), without(planned, 1)
-    assert found.told.tolist() == [1]
+    assert found.significant.tolist() == [1]
     assert gain == pytest.approx(5 * LATE, rel=0.04)
     assert found.lost_low_ns[1].sum() == pytest.approx(gain, rel=0.04)
     assert found.lost_ns[1].sum() == pytest.approx(gain, rel=0.04)
@@ -173,7 +173,7 @@ def test_no_more_is_sure_than_an_invented_job_gains(shape: dict[str, int], seed:
     made = plan(
         SyntheticJob(ranks=8, steps=3, layers=2, seed=seed, noise=0.0, jitter_ns=500, stragglers=(given,), **shape)
     )
-    found, (planted,) = blamed(made).found, truth(made.job, made)["stragglers"]
+    found, (planted,) = blamed(made).stragglers, truth(made.job, made)["stragglers"]
     gain = sum(planted["gain_ns"][1:])
     low, high = (int(ns[given.rank, 1:].sum()) for ns in (found.lost_low_ns, found.lost_ns))
     assert 0.9 * gain < low <= 1.005 * gain

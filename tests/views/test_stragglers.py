@@ -62,7 +62,7 @@ def found_in(made: Job) -> Stragglers:
 def told_in(made: Job) -> dict[int, tuple[str, int]]:
     """Rank -> pattern and cost of all steps."""
     found = found_in(made)
-    return {made.workers[w]: (found.pattern[w], int(found.lost_ns[w].sum())) for w in found.told.tolist()}
+    return {made.workers[w]: (found.pattern[w], int(found.lost_ns[w].sum())) for w in found.significant.tolist()}
 
 
 def noisy(random: np.random.Generator) -> float:
@@ -119,7 +119,7 @@ def test_of_no_chosen_step_nobody_costs_anything() -> None:
                 made.step_ns, []).calls()):  # fmt: skip
         found = stragglers(arrivals(met), 3, np.zeros(0))
         assert found.lost_ns.shape == found.lost_low_ns.shape == found.slow.shape == (3, 0)
-        assert (found.pattern, len(found.told), found.cost_ns.sum()) == (("",) * 3, 0, 0)
+        assert (found.pattern, len(found.significant), found.cost_ns.sum()) == (("",) * 3, 0, 0)
     assert stragglers(arrivals(made.met()), 3, np.zeros(0)).last.tolist() == [0, 0, 2]
 
 
@@ -271,7 +271,7 @@ def test_of_two_that_are_late_at_once_in_different_groups_neither_alone_surely_s
         )
     )
     found = found_in(made)
-    assert sorted(found.told.tolist()) == [0, 3]
+    assert sorted(found.significant.tolist()) == [0, 3]
     assert found.lost_ns[[0, 3]].sum(axis=1).tolist() == pytest.approx([10 * LATE] * 2, rel=0.01)
     assert (found.lost_low_ns[[0, 3]].sum(axis=1) < LATE / 4).all()
 
@@ -304,7 +304,7 @@ def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, see
     )
     found = found_in(made)
     late_ones = [late] if kind != "rotating" else list(range(5))
-    assert sorted(found.told.tolist()) == late_ones
+    assert sorted(found.significant.tolist()) == late_ones
     assert {found.pattern[w] for w in late_ones} == {kind}
     assert found.slow[late_ones].tolist() == [[when[kind](w, s) for s in range(20)] for w in late_ones]
     planted = sum(cost for (r, s, _), cost in made.cost_ns.items() if r < 5 and when[kind](r, s))
@@ -444,12 +444,12 @@ def test_the_truth_of_an_invented_job(cause: str, seed: int) -> None:
     given = Straggler(1 + seed % 3, cause)
     made = plan(SyntheticJob(ranks=4, steps=4, seed=seed, noise=0.0, jitter_ns=500, stragglers=(given,)))
     told = blamed(made)
-    (one,) = told.found.told.tolist()
+    (one,) = told.stragglers.significant.tolist()
     cells = why(told, one)
-    assert (told.names[one], told.found.pattern[one]) == (f"rank{given.rank}", "persistent")
+    assert (told.names[one], told.stragglers.pattern[one]) == (f"rank{given.rank}", "persistent")
     (planted,) = truth(made.job, made)["stragglers"]
-    assert told.found.lost_ns[one, 1:].tolist() == pytest.approx(planted["gain_ns"][1:], rel=0.01)
-    assert (told.found.lost_low_ns[one, 1:] <= np.array(planted["gain_ns"][1:]) * 1.001).all()
+    assert told.stragglers.lost_ns[one, 1:].tolist() == pytest.approx(planted["gain_ns"][1:], rel=0.01)
+    assert (told.stragglers.lost_low_ns[one, 1:] <= np.array(planted["gain_ns"][1:]) * 1.001).all()
     assert (cells["late_cause"], cells.get("late_how")) == CAUSES[cause]
     assert cells["late_cause_ns"] == pytest.approx(planted["amount_ns"], rel=0.03)
     if cause in ("kernel", "work"):
@@ -471,8 +471,8 @@ def test_the_truth_with_lost_calls_an_absent_rank_and_jitter(seed: int) -> None:
     assert [told.names[w] for w in told.costly] == [f"rank{late}"]
     (one,) = told.costly
     (planted,) = truth(made.job, made)["stragglers"]
-    assert told.found.pattern[one] == "persistent"
-    assert int(told.found.lost_ns[one, 1:].sum()) == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.01)
+    assert told.stragglers.pattern[one] == "persistent"
+    assert int(told.stragglers.lost_ns[one, 1:].sum()) == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.01)
     cells = why(told, one)
     assert cells["late_cause"] == CAUSES[cause][0] and cells["late_cause_share"] > 0.97
     assert cells["late_cause_ns"] == pytest.approx(planted["amount_ns"], rel=0.03)
@@ -483,7 +483,7 @@ def test_who_is_late_again_and_again_stands_before_who_was_once() -> None:
     given = (Straggler(1, "kernel", amount_ns=1_000_000), Straggler(2, "input", "single", 9_000_000, step=1))
     made = plan(SyntheticJob(ranks=8, steps=6, seed=3, noise=0.0, jitter_ns=500, stragglers=given))
     told = blamed(made)
-    assert [(told.names[w], told.found.pattern[w]) for w in told.costly] == [
+    assert [(told.names[w], told.stragglers.pattern[w]) for w in told.costly] == [
         ("rank1", "persistent"),
         ("rank2", "single"),
     ]
@@ -494,9 +494,9 @@ def test_who_is_late_again_and_again_stands_before_who_was_once() -> None:
     assert first.text.startswith("Other ranks wait for {worker}, which costs {lost_ns} per step")
     assert second.text.startswith("{worker} cost {worst_lost_ns} in step {worst_step} alone")
     figures = {figure.metric.key: figure for figure in second.figures}
-    assert figures["worst_lost_ns"].value == told.found.lost_ns[once].max()
+    assert figures["worst_lost_ns"].value == told.stragglers.lost_ns[once].max()
     assert figures["late_cause_ns"].value == pytest.approx(9_000_000, rel=0.03)
-    assert figures["lost_ns"].value == pytest.approx(told.found.lost_ns[once].sum() / 6)
+    assert figures["lost_ns"].value == pytest.approx(told.stragglers.lost_ns[once].sum() / 6)
     assert second.severity == "medium"
 
 
@@ -506,8 +506,8 @@ def test_ranks_that_are_late_in_turn_share_what_is_gained_also_where_one_lost_ca
     made = plan(SyntheticJob(ranks=6, steps=5, seed=seed, noise=0.0, stragglers=given, missing=((2, 0.3),)))
     told = blamed(made)
     (planted,) = truth(made.job, made)["stragglers"]
-    assert {told.found.pattern[w] for w in told.costly} == {"rotating"} and len(told.costly) == 5
-    assert told.found.lost_ns.sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.02)
+    assert {told.stragglers.pattern[w] for w in told.costly} == {"rotating"} and len(told.costly) == 5
+    assert told.stragglers.lost_ns.sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.02)
 
 
 @pytest.mark.parametrize("seed", SEEDS[:2] if not DEEP else SEEDS)
@@ -520,7 +520,7 @@ def test_a_straggler_whose_mate_has_no_trace_costs_what_it_does(seed: int) -> No
     told = blamed(made)
     assert [told.names[w] for w in told.costly] == ["rank4"]
     (planted,) = truth(made.job, made)["stragglers"]
-    assert told.found.lost_ns[told.costly[0]].sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.03)
+    assert told.stragglers.lost_ns[told.costly[0]].sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.03)
 
 
 def test_who_costs_next_to_nothing_once_the_job_is_played_is_no_straggler() -> None:
@@ -532,9 +532,9 @@ def test_who_costs_next_to_nothing_once_the_job_is_played_is_no_straggler() -> N
         )
     )  # fmt: skip
     told = blamed(made)
-    assert [told.names[w] for w in told.found.told.tolist()] == ["rank2"]
+    assert [told.names[w] for w in told.stragglers.significant.tolist()] == ["rank2"]
     (planted,) = truth(made.job, made)["stragglers"]
-    assert told.found.lost_ns[told.costly[0]].sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.02)
+    assert told.stragglers.lost_ns[told.costly[0]].sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.02)
 
 
 def test_what_a_step_costs_and_who_is_named_does_not_change_with_the_chosen_steps() -> None:
@@ -543,13 +543,16 @@ def test_what_a_step_costs_and_who_is_named_does_not_change_with_the_chosen_step
     made = plan(SyntheticJob(ranks=8, steps=6, seed=3, offset_ns=500_000, stragglers=given, missing=((2, 0.1),)))
     joined = join(parts_of(made))
     every = blame(job_data(joined, None))
-    assert {every.names[w]: every.found.pattern[w] for w in every.costly} == {"rank3": "persistent", "rank5": "single"}
+    assert {every.names[w]: every.stragglers.pattern[w] for w in every.costly} == {
+        "rank3": "persistent",
+        "rank5": "single",
+    }
     for chosen, named in ((("0",), {"rank5"}), (("0", "1"), {"rank3", "rank5"}), (("2", "3"), {"rank3"})):
         told = blame(job_data(joined, chosen))
         at = [every.labels.index(label) for label in told.labels]
         assert (told.labels, {told.names[w] for w in told.costly}) == (chosen, named)
-        assert told.found.lost_ns.tolist() == every.found.lost_ns[:, at].tolist()
-        assert all(told.found.pattern[w] == every.found.pattern[w] for w in told.costly)
+        assert told.stragglers.lost_ns.tolist() == every.stragglers.lost_ns[:, at].tolist()
+        assert all(told.stragglers.pattern[w] == every.stragglers.pattern[w] for w in told.costly)
         assert all(why(told, w)["late_cause"] == why(every, w)["late_cause"] for w in told.costly)
 
 
@@ -603,8 +606,8 @@ def test_without_devices_operators_are_no_kernels() -> None:
 def test_a_group_whose_collectives_are_slow_is_named(seed: int) -> None:
     given = Straggler(2, "communication")
     told = blamed(plan(SyntheticJob(ranks=8, tp=2, steps=3, layers=2, seed=seed, noise=0.0, stragglers=(given,))))
-    assert sorted(told.names[w] for w in told.found.told.tolist()) == ["rank2", "rank3"]
-    for worker in told.found.told.tolist():
+    assert sorted(told.names[w] for w in told.stragglers.significant.tolist()) == ["rank2", "rank3"]
+    for worker in told.stragglers.significant.tolist():
         cells = why(told, worker)
         assert cells["late_cause"] == "communication in other groups"
         assert cells["held_up_in"] == "2 (TENSOR_MODEL_PARALLEL_GROUP)"
@@ -614,7 +617,7 @@ def test_a_group_whose_collectives_are_slow_is_named(seed: int) -> None:
 @pytest.mark.parametrize("shape", [{"tp": 2}, {"pp": 2, "microbatches": 2}, {"ep": 2, "sharded": True}])
 def test_an_invented_job_without_a_straggler_has_none(shape: dict[str, Any], seed: int) -> None:
     told = blamed(plan(SyntheticJob(ranks=8, steps=3, layers=2, seed=seed, **shape)))
-    assert not len(told.found.told)
+    assert not len(told.stragglers.significant)
 
 
 def test_the_page_tells_causes_on_the_host_from_others_by_every_column_of_a_component() -> None:

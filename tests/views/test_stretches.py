@@ -44,7 +44,7 @@ def test_who_lacks_a_call_is_compared_since_the_last_one_that_all_have() -> None
     there = found.same_call(leader, others)
     assert there.tolist() == [2, 5]
     since = found.since(others, there)
-    assert found.is_known(others, since).all()
+    assert found.is_complete(others, since).all()
     assert found.done("compute", others, since).tolist() == [20, 30]
     assert found.done("copy", others, since).tolist() == [7, 0]
     # Rank 0 seems idle in the call that is not here: so the others are taken to be, as long as it takes.
@@ -79,8 +79,8 @@ def test_calls_without_a_match_are_passed_over_and_what_is_not_known_is_not_comp
     # Data move for 10 where it meets the others.
     assert alone.done("idle", rows(4), alone.since(rows(4), rows(2))).tolist() == [10]
     unknown = told(met, copy=[0, 1, 2, -1, 4, 0, 0, 0])
-    assert unknown.is_known(rows(4, 7), unknown.since(rows(4, 7), rows(2, 5))).tolist() == [False, True]
-    assert unknown.is_known(rows(4), unknown.since(rows(4), rows(3))).tolist() == [True]
+    assert unknown.is_complete(rows(4, 7), unknown.since(rows(4, 7), rows(2, 5))).tolist() == [False, True]
+    assert unknown.is_complete(rows(4), unknown.since(rows(4), rows(3))).tolist() == [True]
 
 
 def test_a_call_is_not_before_those_under_way_with_it_at_once() -> None:

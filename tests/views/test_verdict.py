@@ -100,7 +100,7 @@ def test_the_creation_of_a_context_is_initialisation_and_no_overhead() -> None:
     found = findings_of(context(20 * SECOND).table(), None)
     assert found.verdict is not None and found.verdict.limit is Limit.INITIALISATION
     assert found.verdict.part_ns == 20 * SECOND * 1000
-    assert [each.rule.id for each in found.found] == ["low_utilization"]
+    assert [each.rule.id for each in found.all] == ["low_utilization"]
     told = text(context(20 * SECOND))
     assert told.startswith("Initialisation") and "steady state" in told and "CPU overhead" not in told
 
@@ -133,7 +133,7 @@ def test_a_capture_is_neither_compilation_nor_missing_work() -> None:
     assert found.verdict.part_ns == 5000 * 1000
     assert idle(table, Cause.CAPTURE) == 5000 * 1000
     assert idle(table, Cause.COMPILATION) < 50 * 1000
-    first = found.found[0]
+    first = found.all[0]
     assert first.rule.id == "low_utilization" and "idle_cause" in first.notice.text
     assert {f.metric.key: f.value for f in first.notice.figures}["idle_cause"] == "Graph capture"
 
@@ -184,7 +184,7 @@ def test_a_recording_that_started_late_says_so_first() -> None:
         builder.op("aten::mm", at, 20).launches(kernel("gemm", 5000, at + 20), at=at + 5, dur=5)
     found = findings_of(builder.table(), None)
     assert found.verdict is not None and found.verdict.limit is Limit.STARTED_LATE
-    assert found.found[0].rule.id == "started_late"
+    assert found.all[0].rule.id == "started_late"
 
 
 def many(kept: int, *, ids: int = 1, kernels: bool = True) -> TraceBuilder:
@@ -207,7 +207,7 @@ def test_operators_that_were_filtered_out_are_told() -> None:
     )
     found = findings_of(many(2).table(), None)
     assert found.verdict is not None and found.verdict.recorded == pytest.approx(100 / 199)
-    assert not {each.rule.id for each in found.found} & {
+    assert not {each.rule.id for each in found.all} & {
         "launch_bound",
         "low_utilization",
         "idle_device",
@@ -266,7 +266,7 @@ def test_the_first_finding_is_about_the_limit() -> None:
     builder = step().annotation(LOADER, 0, 300).op("aten::mm", 300, 10).launches(kernel("gemm", 600, 400))
     found = findings_of(builder.table(), None)
     assert found.verdict is not None and found.verdict.limit is Limit.DATA_LOADING
-    assert found.found[0].rule.limits == (Limit.DATA_LOADING,)
+    assert found.all[0].rule.limits == (Limit.DATA_LOADING,)
 
 
 def test_an_empty_recording_says_that_nothing_is_known() -> None:

@@ -39,7 +39,7 @@ def memory_in(tables: Mapping[str, CsvTable], interner: Interner) -> tuple[dict[
     found: dict[str, Any] = {}
     logs = {files.MEMORY: IssueLog(), files.MODULES: IssueLog()}
     if (table := tables.get(files.BLOCKS)) is not None:
-        found["memory"], found["stated_memory"] = events_of(table, interner, interner.text(""))
+        found["memory"], found["reported_memory"] = events_of(table, interner, interner.text(""))
         found["blocks"] = blocks_of(table, interner)
     if (table := tables.get(files.MEMORY)) is not None:
         found["totals"] = totals_of(table, interner, logs[files.MEMORY])

@@ -81,7 +81,7 @@ class Timeline:
             "calls": self._calls(core),
             "classes": classes,
             "others": self._others(),
-            "stated_steps": self._steps(core),
+            "reported_steps": self._steps(core),
             "devices": described(describe_all(self.places.devices, {}, (), frozenset())),
             "strings": StringTable(texts),
         }

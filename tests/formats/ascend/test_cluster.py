@@ -135,7 +135,7 @@ def test_of_two_exports_the_texts_count_and_the_database_fills_in() -> None:
     both = cluster({**content("db"), "cluster_step_trace_time.csv": "Step,Type,Index,Computing\n7,rank,0,1.5\n"})
     assert both.table(STEP_TIMES).to_pylist()[0]["computing_ns"] == 1500 and both.table(STEP_TIMES).num_rows == 1
     assert both.table(OPERATIONS).equals(cluster(content("db")).table(OPERATIONS))
-    assert "distributed_args" in both.about
+    assert "distributed_args" in both.profile_info
 
 
 def test_the_sample_is_what_the_generator_makes() -> None:
@@ -149,7 +149,7 @@ def test_it_is_kept(made: Cluster, tmp_path: Any) -> None:
     path = str(tmp_path / "cluster.arrow")
     CLUSTER.write(made, path)
     again = CLUSTER.read(path)
-    assert again.about == made.about and again.report == made.report
+    assert again.profile_info == made.profile_info and again.report == made.report
     assert all(again.tables[name].equals(table.combine_chunks()) for name, table in made.tables.items())
     empty = Cluster({}, {}, made.report)
     CLUSTER.write(empty, path)
@@ -330,7 +330,9 @@ def test_what_ranks_state_makes_the_analysis(place: str, job: str) -> None:
     for folder in sorted((RECORDED / "logdir" / job).glob("rank_*")):
         files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         raw = AscendReader().read(Files(files), ReadOptions(), no_progress)
-        parts.append({name: table for name in SCHEMAS if (table := reported_table(raw.stated, name)) is not None})
+        parts.append(
+            {name: table for name in SCHEMAS if (table := reported_table(raw.reported_tables, name)) is not None}
+        )
     if not all(parts):
         pytest.skip("profiles of ranks state no tables of a job")
     mine, stated = together(parts), recorded(place).tables

@@ -86,7 +86,7 @@ def told(raw: RawTrace, file: str = "") -> set[str]:
 
 
 def stated(raw: RawTrace, name: str) -> list[Json]:
-    table = reported_table(raw.stated, name)
+    table = reported_table(raw.reported_tables, name)
     return [] if table is None else table.to_pylist()
 
 
@@ -147,7 +147,7 @@ def test_kernels_know_their_groups() -> None:
     # By its begin, by the end of its group's number, and a group that nobody states.
     assert [text[i] for i in args.group_name] == [PP, EMBD, "…999"]
     assert [text[i] for i in args.name] == ["send", "allReduce", "recv"]
-    steps = raw.stated_steps
+    steps = raw.reported_steps
     assert steps is not None and steps.label == ("13", "14")
     first = 1764246877147000_000
     assert steps.start_ns.tolist() == [first, first + 252_000_000] and steps.end_ns[0] == first + 153_000_000 + 7_000
@@ -342,7 +342,7 @@ def test_a_file_that_cannot_be_read_takes_nothing_else_along(name: str, content:
     source = files(step_trace_time="Step,Free\n1,2\n", profiler_info={"rank_id": 1})
     raw = raw_of(Files({**source.content, f"{OUTPUT}{name}.json": content}))
     assert told(raw) == {code} == told(raw, f"{name}.json")
-    assert [table.name for table in raw.stated] == [STEP_TIMES]
+    assert [table.name for table in raw.reported_tables] == [STEP_TIMES]
 
 
 def test_large_files_are_refused_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,7 +361,7 @@ def test_an_archive_that_unpacks_to_more_is_read_no_further(monkeypatch: pytest.
     source = files(step_trace_time="Step,Free\n1,2\n")
     raw = raw_of(Files({**source.content, f"{OUTPUT}communication.json": bomb}))
     assert told(raw, "communication.json") == {"too_large"} and raw.report.text_bytes < 1 << 23
-    assert [table.name for table in raw.stated] == [STEP_TIMES]
+    assert [table.name for table in raw.reported_tables] == [STEP_TIMES]
 
 
 def test_names_are_data() -> None:
@@ -435,8 +435,8 @@ def test_tables_have_the_columns_that_views_share() -> None:
         files(communication=small(), communication_matrix=matrix(), profiler_metadata=metadata([0, 2], 0),
               step_trace_time="Step,Free\n1,2\n")
     )  # fmt: skip
-    assert [table.name for table in raw.stated] == list(SCHEMAS)
-    for table in raw.stated:
-        found = reported_table(raw.stated, table.name)
+    assert [table.name for table in raw.reported_tables] == list(SCHEMAS)
+    for table in raw.reported_tables:
+        found = reported_table(raw.reported_tables, table.name)
         assert found is not None and found.schema == pa.schema(SCHEMAS[table.name])
         assert all(column.values.null_count < len(column.values) for column in table.columns)

@@ -49,7 +49,7 @@ ERAS = {
 @pytest.mark.parametrize("text", ERAS.values(), ids=ERAS)
 def test_one_row_of_each_era(text: str) -> None:
     table, log = read(text)
-    assert table.texts("Name").to_pylist() == ["k"] and table.whole("Step Id").tolist() == [4]
+    assert table.texts("Name").to_pylist() == ["k"] and table.integers("Step Id").tolist() == [4]
     assert times(table, "Start Time(us)") == [1695115378713661500] and times(table, "Duration(us)") == [12500]
     assert log == {}
 
@@ -73,7 +73,7 @@ def test_titles_that_changed_are_one(title: str, canonical: str) -> None:
 def test_order_does_not_matter_and_what_is_missing_is_absent() -> None:
     table, log = read("Duration(us),Name\n1.5,k\n")
     assert times(table, "Duration(us)") == [1500] and table.has("Name") and not table.has("Name", "Step Id")
-    assert table.texts("Step Id").to_pylist() == [None] and table.whole("Step Id").tolist() == [-1]
+    assert table.texts("Step Id").to_pylist() == [None] and table.integers("Step Id").tolist() == [-1]
     assert times(table, "Start Time(us)") == [None] and np.isnan(table.numbers("Block Dim")).all()
     assert log == {}
 
@@ -158,7 +158,7 @@ def test_rows_of_another_length_are_counted() -> None:
 def test_a_title_that_stands_twice_is_its_first_column() -> None:
     table, log = read("Name,Time,Time,,Step Id,Step ID\nk,1,2,3,4,5\n")
     assert table.titles == ("Name", "Time", "Step Id") and log == {}
-    assert table.whole("Time").tolist() == [1] and table.whole("Step Id").tolist() == [4]
+    assert table.integers("Time").tolist() == [1] and table.integers("Step Id").tolist() == [4]
 
 
 def test_texts_that_are_no_utf8_and_zeros_are_repaired() -> None:
@@ -176,14 +176,14 @@ def test_without_titles_there_is_no_table(text: str) -> None:
 def test_titles_alone_are_an_empty_table(text: str) -> None:
     table, log = read(text)
     assert table.rows == 0 and table.has("Name", "b") and log == {}
-    assert times(table, "b") == [] and table.numbers("b").tolist() == table.whole("b").tolist() == []
+    assert times(table, "b") == [] and table.numbers("b").tolist() == table.integers("b").tolist() == []
 
 
 def test_too_many_columns_are_dropped_and_counted() -> None:
     count = MOST_COLUMNS + 3
     table, log = read(",".join(f"c{n}" for n in range(count)) + "\n" + ",".join(map(str, range(count))) + "\n")
     assert len(table.titles) == MOST_COLUMNS and log == {"many_columns": 3}
-    assert table.whole("c7").tolist() == [7]
+    assert table.integers("c7").tolist() == [7]
 
 
 def test_a_cell_larger_than_a_block_is_read() -> None:
@@ -267,14 +267,14 @@ def test_what_is_not_kept_is_let_go_part_by_part(monkeypatch: pytest.MonkeyPatch
 
     def keep(part: CsvTable) -> np.ndarray:
         asked.append(part.rows)
-        return np.asarray(part.whole("n") % 3 == 0)
+        return np.asarray(part.integers("n") % 3 == 0)
 
     text = "n,t\n" + "".join(f'{i},"a\nb"\n' for i in range(90))
     table = read_table([text.encode()], IssueLog(), keep)
-    assert table is not None and table.whole("n").tolist() == list(range(0, 90, 3))
+    assert table is not None and table.integers("n").tolist() == list(range(0, 90, 3))
     assert sum(asked) == 90
     table = read_table((text[i : i + 50].encode() for i in range(0, len(text), 50)), IssueLog(), keep)
-    assert table is not None and table.whole("n").tolist() == list(range(0, 90, 3))
+    assert table is not None and table.integers("n").tolist() == list(range(0, 90, 3))
     assert sum(asked) == 180 and max(asked[1:]) < 20
 
 

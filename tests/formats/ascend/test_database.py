@@ -208,7 +208,7 @@ def test_memory(raw: RawTrace) -> None:
         [4096, 8192],
         [1024, -1],
     )
-    modules = next(table for table in raw.stated if table.name == "npu_module_mem")
+    modules = next(table for table in raw.reported_tables if table.name == "npu_module_mem")
     assert [column.values.to_pylist() for column in modules.columns][:3] == [[0], ["RUNTIME"], [3]]
     assert [text[int(each)] for each in raw.components.allocator] == ["RUNTIME"]
     assert raw.components.reserved.tolist() == [3 << 20]
@@ -268,7 +268,7 @@ STEPS = [(3, "13", 8903.431, 98071.947, 25258.144)]
 
 def test_analysed_tables_are_stated() -> None:
     raw = read({ANALYSED: database({"StepTraceTime": STEPS})})
-    table = raw.stated[0]
+    table = raw.reported_tables[0]
     assert (table.name, [column.title for column in table.columns]) == (
         "step_times",
         ["Device", "Step", "Computing", "Exposed", "Free"],
@@ -287,7 +287,7 @@ def test_the_text_counts_for_what_it_has() -> None:
         f"{folder}/memory_record.csv": b"",
     }
     raw = read(files)
-    steps = [table for table in raw.stated if table.name == "step_times"]
+    steps = [table for table in raw.reported_tables if table.name == "step_times"]
     assert [[column.key for column in table.columns] for table in steps] == [["rank", "step", "computing_ns"]]
     assert raw.blocks.bytes.tolist() == [1024]
     assert len(raw.totals.time_ns) == 2, "an empty file has nothing, so that the database counts"

@@ -101,7 +101,7 @@ def test_no_database(content: bytes) -> None:
         read(content)
     raw = read({ROWS: content, ANALYSED: database({"StepTraceTime": [(0, "1", 1, 2, 3)]})})
     assert codes(raw) == {"file_lost"}
-    assert [table.name for table in raw.stated] == ["step_times"]
+    assert [table.name for table in raw.reported_tables] == ["step_times"]
 
 
 def test_a_head_that_speaks_of_a_log_is_read(good: bytes) -> None:

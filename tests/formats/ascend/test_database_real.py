@@ -136,7 +136,7 @@ def test_computing_is_that_of_the_tool(stored: TraceTable, rank: int) -> None:
     assert found == round(told[0] * 1000)
     row = (stored.kind == EventKind.KERNEL) & stored.is_collective
     assert int(stored.dur_ns[row].sum()) == round(told[1] * 1000)
-    table = next(each for each in stored.stated if each.name == "step_times")
+    table = next(each for each in stored.reported_tables if each.name == "step_times")
     by_title = {column.title: column.values[0].as_py() for column in table.columns}
     assert (by_title["Step"], by_title["Computing"]) == ("50", round(told[0] * 1000))
 
@@ -220,14 +220,14 @@ def test_counters_have_the_names_of_the_same_program(stored: TraceTable, written
 
 def test_steps_of_text_count_before_those_of_the_database() -> None:
     trace = opened("qwen3_pp2_dp2_level2", 0)
-    assert [table.name for table in trace.stated].count("step_times") == 1
+    assert [table.name for table in trace.reported_tables].count("step_times") == 1
     assert trace.report.complete
 
 
 def test_without_text_the_analysed_tables_are_there() -> None:
     path = next(profile("qwen3_pp2_dp2_level2", 3).rglob("analysis.db"))
     raw = AscendReader().read(Folder({"analysis.db": path.read_bytes()}), ReadOptions(), no_progress)
-    assert {table.name for table in raw.stated} == {
+    assert {table.name for table in raw.reported_tables} == {
         "step_times", "communication_operations", "communication_bands", "communication_packets", "communication_links",
         "communication_groups",
     }  # fmt: skip
@@ -241,7 +241,7 @@ def test_a_database_that_was_emptied_is_told() -> None:
     }
     raw = AscendReader().read(Folder(files), ReadOptions(), no_progress)
     assert [issue.code for issue in raw.report.issues] == ["no_tables"]
-    table = raw.stated[0]
+    table = raw.reported_tables[0]
     assert [(column.key, column.values.to_pylist()) for column in table.columns][:1] == [("device", [0, 1, 2, 3])]
 
 
@@ -290,14 +290,14 @@ def test_statistics_of_the_same_program(stored: TraceTable, written: TraceTable)
     for name, keys in (("op_statistic", ("op_type", "core_type", "count")), ("api_statistic", ("level", "api_name"))):
         found = []
         for trace in (stored, written):
-            (table,) = (table for table in trace.stated if table.name == name)
+            (table,) = (table for table in trace.reported_tables if table.name == name)
             columns = {column.key: column.values.to_pylist() for column in table.columns}
             found.append(set(zip(*(columns[key] for key in keys), strict=True)))
         if name == "op_statistic":
             assert found[0] == found[1] and len(found[0]) > 20
         else:
             assert len(found[0] & found[1]) > 0.9 * len(found[1])
-    (table,) = (table for table in stored.stated if table.name == "op_statistic")
+    (table,) = (table for table in stored.reported_tables if table.name == "op_statistic")
     total = next(column.values.to_pylist() for column in table.columns if column.key == "total_time_us")
     assert sum(total) == pytest.approx(stored.dur_ns[computing(stored)].sum() / 1000)
 

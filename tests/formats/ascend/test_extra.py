@@ -81,7 +81,7 @@ def test_a_database_without_tables_is_told(tmp_path: Path) -> None:
     path = EXTRA / "insight_multidevice_db" / "ascend_pytorch_profiler.dat"
     source = profile(tmp_path, ascend_pytorch_profiler__db=path, analysis__db=path.with_name("analysis.dat"))
     raw = raw_of(source)
-    assert codes(raw, "ascend_pytorch_profiler.db") and len(raw.stated) == 1
+    assert codes(raw, "ascend_pytorch_profiler.db") and len(raw.reported_tables) == 1
     with pytest.raises(UnreadableTrace):
         raw_of(profile(tmp_path / "alone", ascend_pytorch_profiler__db=path))
 

@@ -160,10 +160,10 @@ def test_when_a_span_began(token: str | None, ns: int | None) -> None:
 @needs_recorded
 def test_recorded_profiles_are_found_by_a_scan(tmp_path: Path) -> None:
     scan = scanned(RECORDED, READERS)
-    ours = {(p.run, p.worker) for p in scan.found if p.reader.id == "ascend"}
+    ours = {(p.run, p.worker) for p in scan.profiles if p.reader.id == "ascend"}
     assert ours >= {("alexnet_text_level1", "rank0"), ("alexnet_text_level1", "rank1"), ("gpt3_2023_level1", "rank1")}
     assert ours >= {("qwen3_pp2_dp2_level2", f"rank{rank}") for rank in range(4)}
-    taken = [name for p in scan.found for name in p.names if p.reader.id != "ascend"]
+    taken = [name for p in scan.profiles for name in p.names if p.reader.id != "ascend"]
     assert taken == [], "nobody else takes a file of a profile"
 
 

@@ -72,7 +72,8 @@ def test_overlap(run: str) -> None:
     said = golden(run, "overlap")["data"]
     rows = {row["worker"]: row for row in table(run, "rank_steps")}
     devices = {
-        name: reported_table(trace.stated, STEP_TIMES)["device"][0].as_py() for name, trace in traces(run).items()
+        name: reported_table(trace.reported_tables, STEP_TIMES)["device"][0].as_py()
+        for name, trace in traces(run).items()
     }
     steps = {str(devices[name]) if devices[name] is not None else row["step"] for name, row in rows.items()}
     assert said.keys() - {"all"} == steps
@@ -147,7 +148,7 @@ def test_kinds_of_calls(run: str) -> None:
 def moved(trace: TraceTable, parts_too: bool) -> dict[str, int]:
     """Bytes by what the plugin calls a kind: the name up to its first digit."""
     found: dict[str, int] = defaultdict(int)
-    for row in reported_table(trace.stated, BANDS).to_pylist():
+    for row in reported_table(trace.reported_tables, BANDS).to_pylist():
         if parts_too or row["part_of"] is None:
             found[re.split(r"\d", row["operation"])[0]] += row["bytes"]
     return found
@@ -282,7 +283,7 @@ def test_the_library_s_name_of_a_group_tells_its_number(rank: int) -> None:
 
 
 def _sorted(raw: RawTrace, name: str, keys: Sequence[str]) -> list[Json]:
-    rows = reported_table(raw.stated, name).to_pylist()
+    rows = reported_table(raw.reported_tables, name).to_pylist()
     for row in rows:
         del row["rank"]
     return sorted(rows, key=lambda row: [str(row.get(key)) for key in keys])

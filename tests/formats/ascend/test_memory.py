@@ -194,14 +194,16 @@ def test_no_digit_of_a_stated_table_is_lost() -> None:
         trace_view=[*names(), task("k", 1, 2)],
         npu_module_mem="\n".join(["Component,Timestamp(us),Odd,Total Reserved(MB),Time(us)", *rows]),
     ))  # fmt: skip
-    (table,) = raw.stated
+    (table,) = raw.reported_tables
     found = {column.key: (column.title, column.unit, column.values.to_pylist()) for column in table.columns}
     stamps = [1736408883657086220, 1736408883657086731]
     assert found["timestamp_ns"] == ("Timestamp", "ns since 1970", stamps)
     assert found["odd"] == ("Odd", "", ["1234567890.1234567891", "0.5"])
     assert found["time_us"] == ("Time", "us", [1.5, 84.49799999999999])
     trace = assemble(
-        replace(raw, reported_tables=(table, as_reported_table(LINKS, job_table(LINKS, {"bytes_per_second": [1.8e10]}))))
+        replace(
+            raw, reported_tables=(table, as_reported_table(LINKS, job_table(LINKS, {"bytes_per_second": [1.8e10]})))
+        )
     )
     frames = VendorTables().part(trace, Params()).frames
     (speed,) = (one.metric for one in frames[LINKS].columns if one.metric.key == "bytes_per_second")

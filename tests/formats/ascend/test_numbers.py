@@ -101,7 +101,7 @@ def test_the_tools_own_statistics_are_our_groups(run: str, worker: str) -> None:
     trace = table(run, worker)
     compare(trace)
     if (run, worker) == ("alexnet_text_level1", "rank_0"):
-        (stated,) = (each for each in trace.stated if each.name == "op_statistic")
+        (stated,) = (each for each in trace.reported_tables if each.name == "op_statistic")
         (total,) = (column.values.to_pylist() for column in stated.columns if column.key == "total_time_us")
         assert (
             round(sum(ns for _, ns in by_type(trace).values()) / 1000, 2) == 8873.74 and round(sum(total), 2) == 8873.75
@@ -116,7 +116,7 @@ def test_the_sample_s_statistics_are_our_groups(rank: int) -> None:
 
 def compare(trace: TraceTable) -> None:
     """``op_statistic.csv`` leaves communication out; its times lost up to a nanosecond at each kernel."""
-    (stated,) = (each for each in trace.stated if each.name == "op_statistic")
+    (stated,) = (each for each in trace.reported_tables if each.name == "op_statistic")
     cells = {column.key: column.values.to_pylist() for column in stated.columns}
     columns = (cells[key] for key in ("op_type", "core_type", "count", "total_time_us"))
     theirs = {(kind, core): (count, total) for kind, core, count, total in zip(*columns, strict=True)}

@@ -150,7 +150,7 @@ def test_a_folder_of_which_nothing_can_be_read() -> None:
 
 def test_calls_of_operators_are_shown_where_no_trace_view_has_them() -> None:
     raw = raw_of(without("trace_view.json"))
-    (table,) = (each for each in raw.stated if each.name == "operator_calls")
+    (table,) = (each for each in raw.reported_tables if each.name == "operator_calls")
     values = {column.key: column.values.to_pylist() for column in table.columns}
     assert values["name"] == ["aten::mm"] and values["call_stack"] == ["a;b"] and values["mood"] == ["good"]
     assert values["host_self_ns"] == [4500] and values["device_self_ns"] == [None], "nobody states it"
@@ -195,7 +195,7 @@ def test_texts_are_data() -> None:
 def test_a_trace_view_without_kernels_and_one_without_anything() -> None:
     assert len(raw_of(files(trace_view=names(), step_trace_time="Step\r\n1\r\n")).start_ns) == 0
     table = table_of(files(step_trace_time="Step,Computing\r\n,1.5\r\n"))
-    assert len(table) == 0 and len(table.stated) == 1
+    assert len(table) == 0 and len(table.reported_tables) == 1
 
 
 CUT = ("trace_view.json", "kernel_details.csv", "communication.json")
@@ -232,7 +232,7 @@ def test_packed_files_say_what_plain_ones_do() -> None:
     one, other = table_of(Files(plain)), table_of(Files(packed))
     assert not other.report.issues
     assert identities(one) == identities(other) and len(one) == len(other)
-    assert [table.name for table in one.stated] == [table.name for table in other.stated]
+    assert [table.name for table in one.reported_tables] == [table.name for table in other.reported_tables]
     both = raw_of(Files({**packed, **plain}))
     assert codes(both) == {"second_file"} and both.report.events_loaded == one.report.events_loaded
 

@@ -87,7 +87,7 @@ def test_times_of_steps_are_those_of_the_kernels(case: Case) -> None:
 
 
 def test_the_stated_times_of_steps(case: Case) -> None:
-    (table,) = (each for each in case.trace.stated if each.name == "step_times")
+    (table,) = (each for each in case.trace.reported_tables if each.name == "step_times")
     columns = {column.key: column.values.to_pylist() for column in table.columns}
     for key in (
         "computing_ns", "communication_ns", "overlapped_ns", "free_ns", "bubble_ns", "stage_ns", "exposed_ns", "preparing_ns",
@@ -99,7 +99,7 @@ def test_the_stated_times_of_steps(case: Case) -> None:
 
 def test_communication(case: Case) -> None:
     """Calls, what they moved, and whose the groups are, as they were invented."""
-    tables = {name: reported_table(case.trace.stated, name) for name in (OPERATIONS, BANDS, LINKS, GROUPS)}
+    tables = {name: reported_table(case.trace.reported_tables, name) for name in (OPERATIONS, BANDS, LINKS, GROUPS)}
     calls, bands, links, groups = (found.to_pylist() for found in tables.values() if found is not None)
     said = {one["name"]: one for one in case.truth["collectives"]}
     assert [row["operation"] for row in sorted(calls, key=lambda row: row["start_ns"])] == [*said]

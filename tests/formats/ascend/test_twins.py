@@ -168,5 +168,5 @@ def test_what_differs_is_told_with_both_numbers() -> None:
 def test_recorded_times_of_steps_agree_with_the_analysis_beside_them() -> None:
     raw = raw_of(folder(QWEN))
     assert not {issue.code for issue in raw.report.issues} & {"files_differ"}
-    steps = next(table for table in raw.stated if table.name == "step_times").columns[0].values
+    steps = next(table for table in raw.reported_tables if table.name == "step_times").columns[0].values
     assert raw.metadata[COMPARED] == f"{8 * len(steps)} numbers agree"
