@@ -129,7 +129,7 @@ def test_small_blocks_that_pin_segments() -> None:
     assert by_rule.keys() == {"snapshot_fragmentation"}, "rounds that nobody annotated are no steps"
     found = by_rule["snapshot_fragmentation"]
     said = values(found)
-    assert "mostly blocks of /home/user/train/program.py(1): work" in found.text
+    assert "mostly blocks from /home/user/train/program.py(1): work" in found.text
     assert (said["pinned_segments"], said["pinned_bytes"]) == (64, 64 * 18 * MIB)
     assert said["largest_gap_bytes"] == 18 * MIB
 
