@@ -50,7 +50,7 @@ class Traits:
     """Its numbers for all steps are cached on disk, because every start needs them."""
     hidden: bool = False
     """Hidden instead of disabled if a profile lacks its data."""
-    phase_note: str = "Its numbers are not limited to a phase."
+    phase_note: str = "The numbers are not limited to a phase."
     """Sentence on why the phase filter does not apply; empty if it does."""
     tables: tuple[str, ...] = ()
     """Tables that a JSON report always contains, if necessary empty."""

@@ -28,7 +28,10 @@ METRICS = SHARED.adding(
             "job_groups": ("Groups", "Process groups that communicate."),
             "link_source": ("From rank", "Sending rank."),
             "link_destination": ("To rank", "Receiving rank; the sender itself for local copies."),
-            "compared_count": ("Compared with", "Compared ranks of the stage, or compared links of the type."),
+            "compared_count": (
+                "Compared with",
+                "Number of compared ranks in the stage, or of compared links of this type.",
+            ),
             "dp_index": ("DP", "Reported index in the data-parallel dimension."),
             "pp_index": ("PP", "Reported index in the pipeline-parallel dimension."),
             "tp_index": ("TP", "Reported index in the tensor-parallel dimension."),

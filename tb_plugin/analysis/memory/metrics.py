@@ -16,7 +16,7 @@ _OF_TOTALS = (
         "",
         "text",
         {
-            "allocator": ("Allocator", "Reported allocator, sum of allocators, or process."),
+            "allocator": ("Allocator", "Reported allocator or process, or the sum of all allocators."),
             "component": ("Component", "Reported software component that retains device memory."),
         },
     ),
@@ -125,7 +125,7 @@ METRICS = OF_DEVICES.adding(
             "growth_blocks": ("Blocks per step", "Never released blocks per compared step."),
             "gap_growths": (
                 "Growth despite free memory",
-                "Times that reserved memory grew although enough bytes were free.",
+                "Number of times that reserved memory grew although enough bytes were free.",
             ),
             "shapes": ("Shapes", "Distinct input shapes of allocating calls in the compared steps."),
             "varying_shapes": ("Varying shapes", "Shapes missing in at least one compared step."),
@@ -196,7 +196,7 @@ METRICS = OF_DEVICES.adding(
         CHOSEN_WINDOW,
         "ratio",
         {
-            "unused_reserved_ratio": ("Reserved, unused", "Reserved, unused divided by peak reserved."),
+            "unused_reserved_ratio": ("Reserved, unused", "Unused reserved bytes divided by peak reserved bytes."),
             "varying_calls_ratio": (
                 "Varying shapes",
                 "Driver call time with varying shapes divided by all driver call time.",

@@ -81,7 +81,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "unused_bytes": ("Unused", f"{WITHOUT_BLOCK}."),
             "pinned_bytes": ("Pinned", "Unused bytes in segments with an active block."),
-            "pool_unused_bytes": ("In one pool", "Unused bytes in the private pool that has the most."),
+            "pool_unused_bytes": ("In one pool", "Unused bytes in the private pool with the most unused bytes."),
             "small_unused_bytes": ("In small segments", "Unused bytes in segments for blocks up to 1 MiB."),
             "largest_gap_bytes": ("Largest gap", f"{GAP}."),
             "reserved_then_bytes": ("Reserved then", "Bytes of all segments."),

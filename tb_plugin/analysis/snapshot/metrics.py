@@ -18,7 +18,7 @@ _RANKS: tuple[Mapping[str, Metric], ...] = (
         "bytes",
         {f"rank_{name}_bytes": (TITLES[name], "Bytes of the category at the rank's peak.") for name in ORDER},
     ),
-    define(PEAK, "bytes", {"peaks_apart_bytes": ("Peak difference", "Largest peak of a rank minus the smallest.")}),
+    define(PEAK, "bytes", {"peaks_apart_bytes": ("Peak difference", "Largest minus smallest peak of all ranks.")}),
     define("all ranks", "count", {"no_history_ranks": ("Without history", "Ranks without a recorded history.")}),
 )
 

@@ -57,7 +57,10 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
             "segments_now": ("Segments", "Live segments; an expandable segment counts once."),
             "blocks_now": ("Blocks", "Allocated blocks plus blocks waiting to be freed."),
             "gaps_now": ("Gaps", "Free ranges between blocks."),
-            "in_way_blocks": ("Blocking blocks", "Neighbouring blocks that separate the free memory for the request."),
+            "in_way_blocks": (
+                "Blocking blocks",
+                "Neighbouring blocks that separate the free memory needed for the request.",
+            ),
             "age_events": ("Age", "Events since the allocation; empty if it is before the recorded history."),
         },
     ),

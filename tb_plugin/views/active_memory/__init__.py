@@ -23,7 +23,7 @@ VIEW = ViewEntry(
             "draws segments instead of blocks; `active_bytes` are then their bytes. With `block` (a "
             "`block_row`) or `segment` (a row), the answer is `block` or `segment` (Figures, with "
             "`allocation_stack`). Otherwise it is `curve` (Series, as for `allocations`) from `from` to "
-            "`to`, or from `from_ns` to `to_ns`, in `width` columns. Without a history, it is absent."
+            "`to`, or from `from_ns` to `to_ns`, in `width` columns. Without a history, the curve is absent."
         ),
     ),
 )

@@ -18,9 +18,9 @@ VIEW = ViewEntry(
             "(`0x7f20`, or decimal), `bytes` (minimum size)."
         ),
         payloads=(
-            "Finds the operator of a trace that allocated a block in another recording of the process, such "
-            "as a snapshot. `matching` (Figures: how the block was [matched](../concepts/memory.md#memory), "
-            "null for times outside the trace)."
+            "The view finds the operator of a trace that allocated a block in another recording of the "
+            "process, such as a snapshot. `matching` (Figures: how the block was "
+            "[matched](../concepts/memory.md#memory), null for times outside the trace)."
         ),
         tables=(
             "`allocating_operators` (one row, several if the match is ambiguous, none if no operator was running)."

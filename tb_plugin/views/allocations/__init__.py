@@ -16,8 +16,8 @@ VIEW = ViewEntry(
         parameters=(
             "`device` (default: the device with most events), `at` (number of an event, default the peak), "
             "`from`, `to` (first and last event of the part) or `from_ns`, `to_ns` (the part by time), "
-            "`axis` (`events` or `time`), `width` (columns of the curve, default 800). The moment is after "
-            "event `at`."
+            "`axis` (`events` or `time`), `width` (columns of the curve, default 800). The numbers describe "
+            "the moment after event `at`."
         ),
         payloads=(
             "For memory snapshots. `answer` (Notices: the peak in a sentence, none if nothing is allocated), "

@@ -18,7 +18,7 @@ VIEW = ViewEntry(
             "to skip), `search` (text in action or stack, or an address such as `0x7f20`)."
         ),
         payloads=(
-            "For memory snapshots. Lists the history of a device, 300 events per answer. The view has no "
+            "For memory snapshots. The view lists the history of a device, 300 events per answer. It has no "
             "page of its own. `found` (Figures)."
         ),
         tables="`events`.",

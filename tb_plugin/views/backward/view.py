@@ -42,7 +42,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "forward_path": ("Module path", "Modules around the forward operator, from the outside in."),
+            "forward_path": ("Module path", "Modules around the forward operator, outer modules first."),
         },
     ),
     define(

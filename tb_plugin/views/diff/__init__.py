@@ -32,11 +32,11 @@ VIEW = ViewEntry(
             "`base_run`, `base_worker`, `base_span` (the baseline; by default as in the experiment), "
             "`base_window`, `base_steps`, `measure` (`device_self_ns`, `device_total_ns`, `host_self_ns`, "
             "`host_total_ns`), `per` (`step`, `total`). For different vendors, the default measure is device "
-            "total. Otherwise it is device self if both sides have a device and a device part of the step "
-            "changed most, else host self. Tables also accept `measure=all`: one column per measure."
+            "total. Otherwise, the default is device self if both sides have a device and a device part of "
+            "the step changed most, else host self. Tables also accept `measure=all`: one column per measure."
         ),
         payloads=(
-            "P and S are the experiment. Without `steps`, all recorded steps of a side are included. "
+            "P and S select the experiment. Without `steps`, all recorded steps of a side are included. "
             "Profiles are loaded on demand (`202`). `headline` (Figures), `waterfall` (Breakdown; absent if "
             "both sides contain only ranges), `compared` (Figures: the applied measure and scaling), "
             "`findings` (Notices), `call_tree` (Tree, both sides aligned), and the first page of each table."

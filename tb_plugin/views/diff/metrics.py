@@ -143,7 +143,7 @@ METRICS = SHARED.adding(
         "",
         "count",
         {
-            "beside_place": ("Position", "Position among the operator's kernels, by time."),
+            "beside_place": ("Position", "Position among the operator's kernels, longest first."),
             "path_node": ("Path", "Number of the operator path."),
             "parent_path": ("Outer path", "Number of the surrounding path; -1 for a single operator."),
             "tree_node": ("Node", "Number of the node in the call tree."),

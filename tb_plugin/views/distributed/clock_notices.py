@@ -60,7 +60,7 @@ def _residuals_notice(data: JobData) -> Notice | None:
         return None
     text = (
         "Ranks can only be aligned to about {clock_residual_ns}. On {clocks_rough} of {workers} workers, the end times of "
-        "collectives scatter by this much, more than the clocks differ ({clock_range_ns})."
+        "collectives vary by more than the clocks differ ({clock_range_ns})."
     )
     figures = [
         METRICS.figure("clocks_rough", int(rough.sum())),
@@ -91,8 +91,8 @@ def _suppressed_notice(data: JobData) -> Notice | None:
     if below <= SUPPRESSED_SHARE * (below + known):
         return None
     text = (
-        "At {arrivals_suppressed} of {arrivals} collectives, the workers arrived closer together than the clocks are "
-        "accurate ({clock_residual_ns}). No rank is reported as late there."
+        "At {arrivals_suppressed} of {arrivals} collectives, the arrival times differ by less than the clock accuracy "
+        "({clock_residual_ns}). No rank is reported as late there."
     )
     figures = [
         METRICS.figure("arrivals_suppressed", below),
@@ -127,8 +127,8 @@ def _transfer_notice(data: JobData) -> Notice | None:
     if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):
         return None
     text = (
-        "Transfer time is uncertain: {transfer_ns} by the shortest call of each of {arrivals} collectives, "
-        "{arrival_transfer_ns} from the last start to the last end. The ranks do not end these collectives together."
+        "Transfer time is uncertain. For {arrivals} collectives it is {transfer_ns} by the shortest calls, but "
+        "{arrival_transfer_ns} from the last start to the last end. The ranks do not end these collectives at the same time."
     )
     figures = [
         METRICS.figure("transfer_ns", shortest),

@@ -230,8 +230,8 @@ def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
         return []
     text = (
         f"Exposed communication takes {{communication_exposed}} of the step on {{worker}}"
-        f"{', as reported by the profiler' if is_stated else ''}. The share of waiting for other ranks is unknown: they are "
-        "not loaded."
+        f"{', as reported by the profiler' if is_stated else ''}. The share of time spent waiting for other ranks is "
+        "unknown: they are not loaded."
     )
     figures = [
         METRICS.figure("worker", str(row["worker"])),

@@ -33,7 +33,7 @@ OF_STRAGGLERS = (
                 "Kernel difference",
                 "Kernel difference: more calls, longer calls, or a slow device (all kernels slower).",
             ),
-            "held_up_by": ("Delayed by", "Rank that causes most of the waits for this rank."),
+            "held_up_by": ("Delayed by", "Rank that causes most of this rank's lateness."),
             "held_up_in": ("Delayed in", "Group in which that rank is late or communicates slowly."),
             "late_cause": ("Cause", "Activity that exceeds other ranks most before late arrivals."),
         },
@@ -50,7 +50,7 @@ OF_STRAGGLERS = (
             "stragglers": ("Stragglers", "Ranks that are significantly late."),
             "straggler_rank": ("Worst straggler", "Rank with the largest cost; recurrent lateness first."),
             "absent_ranks": ("Missing ranks", "Ranks of the job without a trace."),
-            "late_steps": ("Late steps", "Steps with a significant cost of at least 1 %."),
+            "late_steps": ("Late steps", "Steps with a significant cost of at least 1 % of the step."),
             "late_every": ("Period", "Number of steps from one late step to the next."),
             "job_steps": ("Steps", "Analysed steps."),
             "collectives_met": (

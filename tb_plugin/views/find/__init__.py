@@ -20,11 +20,12 @@ VIEW = ViewEntry(
             "read exactly as the text. `in=first` searches `args` if no name contains the text."
         ),
         payloads=(
-            "Searches the whole trace, or S. `search` is a text in any case, or `/regex/`. `where` works as "
-            "for `events`. It finds the same events as the table row, even without S. `summary` (Figures), "
-            "`marks` (Series, histogram: hits that start in each slice), `names` (by name and kind), `hits` "
-            "(all, in order of time). With `near_ns`, also `near` (Figures). Its `hit_position` is the index "
-            "in `hits` of the first hit at or after that time: use it as `offset` of `table/find/hits`."
+            "The view searches the whole trace, or the part selected by S. `search` is a text in any case, "
+            "or `/regex/`. `where` works as for `events`. It selects the events that the table row counts, "
+            "even without S. `summary` (Figures), `marks` (Series, histogram: hits that start in each "
+            "slice), `names` (by name and kind), `hits` (all, in order of time). With `near_ns`, also `near` "
+            "(Figures). Its `hit_position` is the index in `hits` of the first hit at or after that time: "
+            "use it as `offset` of `table/find/hits`."
         ),
         tables="`hits`, `names`.",
     ),

@@ -29,7 +29,7 @@ VIEW = ViewEntry(
     order=160,
     model=TRACE,
     traits=Traits(
-        "Time", phase_note="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",)
+        "Time", phase_note="Idle time is attributed to devices and steps, not to phases.", tables=("idle_causes",)
     ),
     missing=_missing,
     http=ViewText(

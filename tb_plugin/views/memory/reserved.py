@@ -42,8 +42,8 @@ CHECK = Check(
     severity=f"Medium if the peak is at least {percent(NEAR)} of the device memory, else low.",
     notes="""
         `fragmentation_cause` is the first of these that applies. *Reserved before*: an earlier higher peak, and the
-        cache has not shrunk since. *Changing sizes* (`varying_sizes_ratio`) or *gaps between blocks* (`distinct_sizes`): reserved
-        memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were free. *One large block*: it
+        cache has not shrunk since. *Changing sizes* (`varying_sizes_ratio`) or *gaps between blocks*
+        (`distinct_sizes`): reserved memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were free. *One large block*: it
         last grew for a block of at least half of the unused bytes. Otherwise *more than was requested*.
     """,
     cases=("before", "shapes", "sizes", "large", "other"),

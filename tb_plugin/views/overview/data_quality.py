@@ -68,7 +68,7 @@ _READING: dict[str, tuple[str, Severity, str]] = {
         "low",
         "These events are included in all numbers. Their names may differ from the original.",
     ),
-    "unknown": ("unknown_category", "info", "They appear on the timeline but in no sum."),
+    "unknown": ("unknown_category", "info", "They appear on the timeline but are not part of any sum."),
     "note": ("reading_note", "info", "No action needed."),
 }
 
@@ -212,7 +212,7 @@ def _lost_recording(issue: Issue) -> Notice:
 
 
 def _legacy(issue: Issue) -> Notice:
-    todo = "They appear on the timeline but in no sum."
+    todo = "They appear on the timeline but are not part of any sum."
     return _notice("unknown_category", "medium", "{affected} " + issue.text + ".", todo, _count(issue.count))
 
 
@@ -274,10 +274,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
             _notice(
                 "external_ids_disagree",
                 "info",
-                (
-                    "The external id of {affected} device events names a different operator than the operator "
-                    "around the launch."
-                ),
+                ("For {affected} device events, the external id does not match the operator around the launch."),
                 trace.recorder.todo("external_ids_disagree"),
                 _count(trace.external_disagreements),
             )
@@ -316,8 +313,8 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
                 "device_numbers_unmatched",
                 "info",
                 (
-                    "Kernels and allocator events number {affected} devices differently, and the file does not say "
-                    "which is which."
+                    "Kernels and allocator events number {affected} devices differently, and the file does not show "
+                    "how the numbers correspond."
                 ),
                 "Both are shown as recorded; checks against the memory size are off.",
                 _count(len(unknown), "Devices"),
@@ -452,7 +449,7 @@ def _phases(trace: TraceTable) -> list[Notice]:
             "phases_deep",
             "low",
             "Annotations nested too deeply for device time: {affected}.",
-            "Phases shows their calls and host time, but no device time. They cannot be selected as a phase.",
+            "The view Phases shows their calls and host time, but no device time. They cannot be selected as a phase.",
             _count(deep, "Annotations"),
             view="phases",
         )

@@ -141,8 +141,8 @@ METRICS = OF_RULES.adding(
             "unread_mark": ("Mark", "First server step name that is not recognised."),
             "held_name": ("Name", "Profiler work with the longest wait."),
             "largest_name": ("Name", "Name with the most time in the limiting part."),
-            "largest_caller": ("Caller", "Operator that spends the most time in this name."),
-            "largest_line": ("Python line", "Python line that spends the most time in this name."),
+            "largest_caller": ("Caller", "Operator with the most time in calls of this name."),
+            "largest_line": ("Python line", "Python line with the most time in calls of this name."),
         },
     ),
     define(

@@ -17,7 +17,7 @@ VIEW = ViewEntry(
     scope="workers",
     http=ViewText(
         payloads=(
-            "Covers the flight recorders of all workers of a run and span. `answer` (Notices about `answer`: ranks "
+            "The view covers the flight recorders of all workers of a run and span. `answer` (Notices about `answer`: ranks "
             "that did not call a collective, called another one, or wait), `headline` (Figures), `data_quality` "
             "(Notices: ranks without a dump; absent without notices), `matched_collectives`, `rank_progress` "
             "(Tables)."

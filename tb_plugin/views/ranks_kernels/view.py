@@ -68,7 +68,7 @@ METRICS = SHARED.adding(
             "slowest_kinds": ("Slowest at", "Kernels with their largest mean duration on this rank."),
             "shared_kinds": ("On all ranks", "Kernels that all ranks ran with different mean durations."),
             "lone_kinds": ("On one rank only", "Kernels that only one rank ran."),
-            "left_out_kernels": ("Not listed", f"Kernels beyond the {MOST_GROUPS:,} longest of each rank."),
+            "left_out_kernels": ("Not listed", f"Kernels outside the {MOST_GROUPS:,} longest of each rank."),
         },
     ),
     define(

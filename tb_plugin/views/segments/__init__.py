@@ -15,8 +15,9 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters=(
             "`device`, `at` (number of an event, default the peak of allocated bytes), `size` (bytes of the "
-            "request to compare gaps with). The moment is after event `at`, as in `allocations`. The default "
-            "size is that of the failed request at `at`, else of the largest live block."
+            "request to compare gaps with). The numbers describe the moment after event `at`, as in "
+            "`allocations`. The default size is that of the failed request at `at`, else of the largest live "
+            "block."
         ),
         payloads=(
             "For memory snapshots. `answer` (Notices about `answer`: free memory, or the failed request), `moment` "

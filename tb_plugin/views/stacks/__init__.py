@@ -38,9 +38,9 @@ VIEW = ViewEntry(
         ),
         payloads=(
             "`stacks` (Tree), `data_quality` (Notices: scopes merged over several threads, frames of call "
-            "stacks; absent without any), `functions`, `threads` (Tables). For all places, use "
-            "`download/stacks`. With `function` (a name of the table), the answer contains its `callers` and "
-            "`callees` (Trees) instead."
+            "stacks; absent without any), `functions`, `threads` (Tables). `download/stacks` has all stacks. "
+            "With `function` (a name of the table), the answer contains its `callers` and `callees` (Trees) "
+            "instead."
         ),
         tables="`functions`, `threads`.",
     ),

@@ -28,7 +28,7 @@ CHECK = Check(
     severity="Medium.",
     notes=f"""
         A block is short-lived if it lives for at most {percent(MAX_LIFE_SHARE)} of the events of a step. No
-        other such block of its stack is live at the peak.
+        other short-lived block of its stack is live at the peak.
     """,
 )
 

@@ -60,7 +60,7 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
         last = notices[-1]
         figures = [*last.figures, METRICS.figure("stragglers", len(significant) - MAX_FINDINGS, "More stragglers")]
         notices[-1] = replace(
-            last, text=f"{last.text} {{stragglers}} more are in the table Stragglers.", figures=figures
+            last, text=f"{last.text} The table Stragglers lists {{stragglers}} more.", figures=figures
         )
     return notices
 
