@@ -45,7 +45,7 @@ METRICS = SHARED.adding(
         MOST_STATES,
         "bytes",
         {
-            f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in blocks of equal size on every rank.")
+            f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in equal blocks on every rank.")
             for name in STATES
         }
         | {
@@ -68,7 +68,7 @@ METRICS = SHARED.adding(
         {
             "repeated_ratio": (
                 "Replicated share",
-                "Replicated bytes divided by the bytes of these states on the largest rank.",
+                "Replicated bytes divided by all such bytes on the largest rank.",
             )
         },
     ),

@@ -31,7 +31,7 @@ METRICS = OF_RULES.adding(
         {
             "launching_ns": (
                 "Launch idle",
-                "Device idle time due to operators, launch calls and usual launch latency, per step.",
+                "Idle time due to operators, launch calls and usual launch latency, per step.",
             ),
             "launch_every_ns": (
                 "Host time per launch",

@@ -52,7 +52,7 @@ METRICS = SHARED.adding(
         {
             "findings": ("Findings", "Checks with a finding."),
             "rules_looked": ("Checks run", "Checks that ran, with or without a finding."),
-            "evidence": ("Events", "Events that the finding is based on."),
+            "evidence": ("Events", "Events that show the finding."),
         },
     ),
     define(
@@ -61,7 +61,7 @@ METRICS = SHARED.adding(
         {
             "rule": ("Rule", "Rule id in docs/findings.md."),
             "finding": ("Finding", "Title of the rule."),
-            "severity": ("Severity", "Severity from the upper bound of the saving, else set by the rule."),
+            "severity": ("Severity", "Severity from the saving's upper bound, else from the rule."),
             "confidence": ("Confidence", "Certainty of the cause and of the saving."),
         },
     ),

@@ -53,11 +53,11 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
-    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps that take far longer than the others.")}),
+    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps far longer than the others.")}),
     define(
         STEP,
         "code",
-        {"differs_row": ("Location", "Python line, operator or kernel with the most extra time in the slowest step.")},
+        {"differs_row": ("Location", "Line, operator or kernel with the most extra time in the slowest step.")},
     ),
     define("", "text", {"differs": ("Part", "Step part with the most extra time in the slowest step.")}),
 )

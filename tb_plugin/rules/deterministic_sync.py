@@ -34,7 +34,7 @@ METRICS = OF_RULES.adding(
         {
             "backward_sync_ns": (
                 "Backward waits",
-                "Host time spent waiting for the device in these operators, per step.",
+                "Host time waiting for the device in these operators, per step.",
             )
         },
     ),

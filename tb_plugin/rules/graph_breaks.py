@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "count",
         {
-            "breaks": ("Graph breaks", "Pairs of an interrupted function and its continuation."),
+            "breaks": ("Graph breaks", "Pairs of interrupted and resumed functions."),
             "breaking_calls": ("Calls after breaks", "Calls from one compiled region to another."),
         },
     ),

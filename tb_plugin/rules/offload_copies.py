@@ -20,7 +20,7 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "offload_ns": ("Offloading", "Time of offload copies, per step."),
-            "offload_alone_ns": ("Exposed", "Time spent in offload copies while nothing else runs, per step."),
+            "offload_alone_ns": ("Exposed", "Time of offload copies while nothing else runs, per step."),
         },
     ),
     define(

@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"pipeline_ranges": ("Ranges", "Ranges that cover one micro-batch in one stage, per step.")},
+        {"pipeline_ranges": ("Ranges", "Ranges of one micro-batch in one stage, per step.")},
     ),
 )
 

@@ -26,7 +26,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "count",
         {
-            "recompiled": ("Recompilations", "Compilations of functions that were compiled before."),
+            "recompiled": ("Recompilations", "Repeated compilations of the same function."),
             "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
         },
     ),

@@ -21,15 +21,15 @@ METRICS = OF_RULES.adding(
         {
             "recompute_device_ns": (
                 "Recomputed",
-                "Device time of forward code that is rerun in the backward pass, per step.",
+                "Device time of forward code rerun in the backward pass, per step.",
             ),
             "recompute_host_ns": (
                 "Recomputed on host",
-                "Host time of forward code that is rerun in the backward pass, per step.",
+                "Host time of forward code rerun in the backward pass, per step.",
             ),
             "recompute_most_ns": (
                 "Largest part",
-                "Recomputed time of the module with the largest such time, per step.",
+                "Largest recomputed time of a module, per step.",
             ),
         },
     ),

@@ -38,20 +38,20 @@ METRICS = OF_RULES.adding(
         STEPS,
         "number",
         {
-            "small_collectives": ("Collectives", "Collectives that could share a bucket with others, per step."),
+            "small_collectives": ("Collectives", "Collectives that could share buckets, per step."),
             "small_buckets": ("Buckets", "Buckets of 25 MB that these collectives need, per step."),
         },
     ),
     define(
         STEPS,
         "bytes",
-        {"small_mean_bytes": ("Mean size", "Bytes divided by the number of these collectives.")},
+        {"small_mean_bytes": ("Mean size", "Mean bytes of these collectives.")},
     ),
     define(
         STEPS,
         "ns",
         {
-            "collective_latency_ns": ("Latency", "Duration of the shortest of these collectives up to 64 KiB."),
+            "collective_latency_ns": ("Latency", "Shortest duration of these collectives up to 64 KiB."),
         },
     ),
 )

@@ -19,7 +19,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"sync_ns": ("Synchronisation", "Host time in synchronising calls per step, without calls of the profiler.")},
+        {"sync_ns": ("Synchronisation", "Host time in synchronising calls per step, without profiler calls.")},
     ),
     define(
         STEPS,

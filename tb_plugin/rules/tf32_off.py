@@ -22,7 +22,7 @@ METRICS = OF_RULES.adding(
         {
             "single_product_ns": (
                 "Float32 products",
-                "Time of float32 matrix products that do not use matrix units, per step.",
+                "Time of float32 matrix products without matrix units, per step.",
             )
         },
     ),

@@ -63,9 +63,9 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "runs_ns": ("Fusible kernels", "Time of kernels in fusible runs, per step."),
-            "fused_ns": ("If fused", "Time of the longest kernel in each run, summed per step."),
+            "fused_ns": ("If fused", "Time of each run's longest kernel, summed per step."),
             "run_ns": ("Kernel time", "Kernel time of these runs over all steps."),
-            "run_fused_ns": ("If fused", "Time of the longest kernel in each of these runs, summed over all steps."),
+            "run_fused_ns": ("If fused", "Time of each run's longest kernel, summed over all steps."),
             "run_saved_ns": ("Difference", "Kernel time minus time if fused."),
         },
     ),

@@ -9,7 +9,7 @@ METRICS = SHARED.adding(
         CHOSEN_WINDOW,
         "count",
         {
-            "reserved_cycles": ("Release cycles", "Number of times that reserved memory fell and rose again."),
+            "reserved_cycles": ("Release cycles", "Falls of reserved memory that were followed by a rise."),
         },
     ),
     define(

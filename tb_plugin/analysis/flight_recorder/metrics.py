@@ -35,10 +35,10 @@ METRICS = SHARED.adding(
             ),
             "call_known_by": (
                 "Completion known by",
-                "Evidence of completion: recorded state, removal by the recorder, or a later completed call.",
+                "Evidence of completion: recorded state, removal, or a later completed call.",
             ),
             "differs_in": ("Differs in", "Fields with different values: operation, sizes, types or state."),
-            "missing_names": ("Not called by", "Ranks that have a dump but did not make the call."),
+            "missing_names": ("Not called by", "Ranks with a dump that did not make the call."),
             "absent_names": ("Missing dumps", "Group members without a dump."),
             "differing_names": ("Differs on", "Ranks that differ from the majority."),
         },
@@ -49,7 +49,7 @@ METRICS = SHARED.adding(
         {
             "call_finished": (
                 "Completed",
-                "The call completed, according to its state, its removal or a later completed call.",
+                "The call completed, by its state, removal or a later completed call.",
             ),
         },
     ),
@@ -60,7 +60,7 @@ METRICS = SHARED.adding(
             "record_number": ("Record", "Record number, from 0; the ring buffer drops old records."),
             "p2p_number": (
                 "Point-to-point",
-                "Recorded sequence number of the point-to-point call in its process group.",
+                "Recorded sequence number of the point-to-point call.",
             ),
             "call_timeout_ms": ("Timeout (ms)", "Timeout of the process group."),
             "call_part": ("Part", "Index among calls with the same number, from 0."),
@@ -75,12 +75,12 @@ METRICS = SHARED.adding(
             "ranks_called": ("Called by", "Ranks that made the call."),
             "ranks_finished": ("Completed by", "Ranks that completed the call."),
             "ranks_waiting": ("Waiting", "Ranks that made the call but did not complete it."),
-            "ranks_missing": ("Not called", "Ranks that have a dump but did not make the call."),
+            "ranks_missing": ("Not called", "Ranks with a dump that did not make the call."),
             "ranks_differing": ("Differing", "Ranks that differ from the majority in operation, sizes or types."),
-            "ranks_absent": ("Missing dumps", "Ranks listed in the group that have no dump."),
+            "ranks_absent": ("Missing dumps", "Ranks of the group without a dump."),
             "matched_count": ("Collectives", "Distinct collectives over all groups."),
-            "wrong_collectives": ("Mismatched", "Collectives missing or different on at least one rank."),
-            "unfinished_collectives": ("Incomplete", "Collectives that at least one rank called but did not complete."),
+            "wrong_collectives": ("Mismatched", "Collectives missing or different on a rank."),
+            "unfinished_collectives": ("Incomplete", "Collectives that a rank called but did not complete."),
         },
     ),
     define(
@@ -97,9 +97,9 @@ METRICS = SHARED.adding(
             ),
             "first_called_ns": (
                 "First called",
-                "Time of the first call on any rank, measured from the first of all calls.",
+                "First call on any rank, measured from the first of all calls.",
             ),
-            "arrival_spread_ns": ("Spread", "Time from the first to the last rank's call, by local clocks."),
+            "arrival_spread_ns": ("Spread", "Time from first to last call of the ranks, by local clocks."),
         },
     ),
 )

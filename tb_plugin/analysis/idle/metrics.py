@@ -58,10 +58,7 @@ METRICS = SHARED.adding(
     define(
         CHOSEN_STEPS,
         "ns",
-        {
-            f"idle_{word_of(cause)}_ns": (title, f"Device idle time while {what}")
-            for cause, (title, what) in TITLES.items()
-        },
+        {f"idle_{word_of(cause)}_ns": (title, f"Idle time while {what}") for cause, (title, what) in TITLES.items()},
     ),
     define(
         CHOSEN_STEPS,
@@ -87,7 +84,7 @@ METRICS = SHARED.adding(
         {
             "idle_host": (
                 "Host activity",
-                "Host activity with the most self time on the launching thread during the gap.",
+                "Longest host activity on the launching thread during the gap.",
             ),
             "idle_line": ("Python line", "Python line of this host activity."),
             "next_work": ("Next work", "Device work that starts at the end of the gap."),
@@ -96,6 +93,6 @@ METRICS = SHARED.adding(
     define(
         "",
         "text",
-        {"next_role": ("Purpose", "Purpose of the next work: its role in parallel training, or recomputation.")},
+        {"next_role": ("Purpose", "Role of the next work in parallel training, or recomputation.")},
     ),
 )

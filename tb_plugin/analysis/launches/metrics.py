@@ -27,13 +27,13 @@ METRICS = SHARED.adding(
             "launch_api_p95_ns": ("API P95", P95.format("API time")),
             "launch_queue_ns": (
                 "Queue time",
-                "Time from the end of the launch call to the end of earlier queued work.",
+                "Time from launch call end to the end of earlier queued work.",
             ),
             "launch_queue_p50_ns": ("Queue P50", P50.format("queue time")),
             "launch_queue_p95_ns": ("Queue P95", P95.format("queue time")),
             "launch_latency_ns": (
                 "Latency",
-                "Time from the end of the launch call (or queue time) to the start of the work.",
+                "Time from launch call end (or queue time) to the start of the work.",
             ),
             "launch_latency_p50_ns": ("Latency P50", P50.format("latency on an empty queue")),
             "launch_latency_p95_ns": ("Latency P95", P95.format("latency on an empty queue")),
@@ -46,8 +46,8 @@ METRICS = SHARED.adding(
                 "Graph saving (max)",
                 "Idle time before short kernels, due to launch calls, latency and dispatch.",
             ),
-            "sequence_ns": ("Kernel time", "Kernel time, summed over all repeats."),
-            "sequence_gaps_ns": ("Gaps inside", "Time between the kernels, summed over all repeats."),
+            "sequence_ns": ("Kernel time", "Kernel time over all repeats."),
+            "sequence_gaps_ns": ("Gaps inside", "Time between the kernels over all repeats."),
         },
     ),
     define(
@@ -56,7 +56,7 @@ METRICS = SHARED.adding(
         {
             "stream_ratio": (
                 "Share of stream",
-                "Kernel time plus gaps, divided by the time from first to last kernel of the stream.",
+                "Kernel time plus gaps, divided by the stream's time from first to last kernel.",
             ),
         },
     ),

@@ -24,7 +24,7 @@ _OF_TOTALS = (
         CHOSEN_WINDOW,
         "count",
         {
-            "stated_samples": ("Samples", "Number of reported totals."),
+            "stated_samples": ("Samples", "Reported totals."),
             "stated_release_samples": (
                 "Releases only",
                 "Samples with a negative total.",
@@ -43,7 +43,7 @@ _OF_TOTALS = (
                 for key, what in _WHAT.items()
             },
             **{
-                f"stated_peak_{key}_bytes": (f"Peak {key}", f"Largest number of reported bytes that are {what}.")
+                f"stated_peak_{key}_bytes": (f"Peak {key}", f"Reported peak of bytes that are {what}.")
                 for key, what in _WHAT.items()
             },
             "signed_bytes": ("Recorded size", "Reported size; negative when an earlier block is released."),
@@ -54,7 +54,7 @@ _OF_TOTALS = (
         "ns",
         {
             **{
-                f"stated_peak_{key}_at_ns": (f"Peak {key} at", "First time of the peak, measured from trace start.")
+                f"stated_peak_{key}_at_ns": (f"Peak {key} at", "First time of the peak since trace start.")
                 for key in _WHAT
             },
             "pooled_at_ns": ("Reusable at", "Time when the memory becomes reusable, measured from the first event."),
@@ -72,7 +72,7 @@ METRICS = OF_DEVICES.adding(
             "caller": ("Called by", "Operator that calls the allocating operator."),
             "outermost_operator": ("Top-level operator", "Top-level operator running at the allocation."),
             "allocation_frame": ("Python line", "Python line of the allocation."),
-            "allocation_phase": ("Phase", "Innermost annotation around the allocation, except step annotations."),
+            "allocation_phase": ("Phase", "Innermost annotation around the allocation, except steps."),
         },
     ),
     define(
@@ -105,7 +105,7 @@ METRICS = OF_DEVICES.adding(
         "",
         "bool",
         {
-            "outlives_step": ("Outlives step", "The block is not released before the end of its allocation step."),
+            "outlives_step": ("Outlives step", "The block outlives its allocation step."),
         },
     ),
     define(
@@ -119,13 +119,13 @@ METRICS = OF_DEVICES.adding(
             "self_allocation_count": ("Self allocations", "Allocations of the operator itself."),
             "allocations": ("Allocations", "Allocation events."),
             "blocks": ("Blocks", "Live blocks."),
-            "kept_blocks": ("Retained blocks", "Blocks allocated in the step and not released by the end of the step."),
+            "kept_blocks": ("Retained blocks", "Blocks allocated in the step and not released by its end."),
             "kept_to_end_blocks": ("Never released blocks", "Retained blocks without a release in the trace."),
-            "growth_steps": ("Steps", "Number of compared steps."),
+            "growth_steps": ("Steps", "Compared steps."),
             "growth_blocks": ("Blocks per step", "Never released blocks per compared step."),
             "gap_growths": (
                 "Growth despite free memory",
-                "Number of times that reserved memory grew although enough bytes were free.",
+                "Rises of reserved memory although enough bytes were free.",
             ),
             "shapes": ("Shapes", "Distinct input shapes of allocating calls in the compared steps."),
             "varying_shapes": ("Varying shapes", "Shapes missing in at least one compared step."),
@@ -141,31 +141,31 @@ METRICS = OF_DEVICES.adding(
         {
             "size_increase_bytes": (
                 "Size increase",
-                "Allocated minus released bytes of the operator and its children.",
+                "Allocated minus released bytes, including nested operators.",
             ),
             "self_size_increase_bytes": ("Self increase", "Allocated minus released bytes of the operator itself."),
-            "allocation_bytes": ("Allocation size", "Allocated bytes of the operator and its children."),
+            "allocation_bytes": ("Allocation size", "Allocated bytes, including nested operators."),
             "self_allocation_bytes": ("Self allocation size", "Allocated bytes of the operator itself."),
             "block_bytes": ("Size", "Allocated size of the block."),
             "live_bytes": ("Live", "Bytes of blocks live at the peak or selected time."),
             "peak_allocated_bytes": ("Peak allocated", "Largest allocated memory."),
             "in_use_bytes": ("Peak in use", "Largest device memory in use, over all processes."),
             "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and never released."),
-            "kept_bytes": ("Retained", "Bytes allocated in the step and not released by the end of the step."),
+            "kept_bytes": ("Retained", "Bytes allocated in the step and not released by its end."),
             "kept_to_end_bytes": ("Never released", "Retained bytes without a release in the trace."),
             "growth_bytes": ("Growth per step", "Never released bytes per compared step."),
             "owner_growth_bytes": ("Growth of this operator", "Growth per step of the named operator and line."),
             "cache_bytes": ("Retained", "Retained bytes at the start of the last step."),
             "unused_reserved_bytes": (
                 "Reserved, unused",
-                "Peak reserved minus the largest allocated memory while reserved is at its peak.",
+                "Peak reserved minus the most allocated during that peak.",
             ),
             "gap_growth_bytes": (
                 "Growth despite free memory",
                 "Bytes reserved although enough bytes were free.",
             ),
             "varying_bytes": ("Varying bytes", "Bytes allocated with varying shapes."),
-            "peak_without_bytes": ("Peak without it", "Peak allocated without this block and similar blocks."),
+            "peak_without_bytes": ("Peak without it", "Peak allocated without this and similar blocks."),
             "live_before_bytes": ("Live before", "Allocated bytes at the start of the window."),
         },
     ),
@@ -173,7 +173,7 @@ METRICS = OF_DEVICES.adding(
         CHOSEN_WINDOW,
         "ns",
         {
-            "moment_ns": ("Time", "Time, measured from the first event."),
+            "moment_ns": ("Time", "Time since the first event."),
             "allocated_at_ns": ("Allocated at", "Allocation time, measured from the first event."),
             "released_at_ns": ("Released at", "Release time, measured from the first event."),
             "varying_calls_ns": ("Driver call time", "Host time of these driver calls."),
@@ -188,7 +188,7 @@ METRICS = OF_DEVICES.adding(
         {
             "clock_apart_ns": (
                 "Clock difference",
-                "Difference between the snapshot's allocation time and the nearest time in the trace.",
+                "Allocation time in the snapshot minus the nearest time in the trace.",
             ),
         },
     ),
@@ -199,7 +199,7 @@ METRICS = OF_DEVICES.adding(
             "unused_reserved_ratio": ("Reserved, unused", "Unused reserved bytes divided by peak reserved bytes."),
             "varying_calls_ratio": (
                 "Varying shapes",
-                "Driver call time with varying shapes divided by all driver call time.",
+                "Driver call time with varying shapes divided by driver call time.",
             ),
             "varying_sizes_ratio": ("Varying sizes", "Share of allocated bytes whose size is missing in some steps."),
             "peak_drop_ratio": ("Peak reduction", "1 - peak without it / peak allocated."),

@@ -14,7 +14,7 @@ MOST_RESERVED = "the reserved peak"
 TWO_MOMENTS = "the two selected times"
 RAN_OUT = "out of memory"
 
-WITHOUT_BLOCK = "Bytes of segments that no block uses"
+WITHOUT_BLOCK = "Segment bytes that no block uses"
 GAP = "Size of the largest gap"
 
 DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
@@ -22,8 +22,8 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         COUNTED,
         "bytes",
         {
-            "step_growth_bytes": ("Per step", "Bytes allocated per step and still allocated after the last step."),
-            "left_bytes": ("Remaining", "Bytes allocated in these steps and still allocated after the last step."),
+            "step_growth_bytes": ("Per step", "Bytes per step that remain allocated after the last step."),
+            "left_bytes": ("Remaining", "Bytes from these steps still allocated after the last step."),
         },
     ),
     define(
@@ -32,7 +32,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "step_growth_blocks": (
                 "Blocks per step",
-                "Blocks allocated per step and still allocated after the last step.",
+                "Blocks per step that remain allocated after the last step.",
             )
         },
     ),
@@ -41,10 +41,10 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "count",
         {
             "growing_steps": ("Growing steps", "Steps with remaining blocks."),
-            "counted_steps": ("Steps", "Number of counted steps."),
+            "counted_steps": ("Steps", "Counted steps."),
             "left_blocks": (
                 "Remaining blocks",
-                "Blocks allocated in these steps and still allocated after the last step.",
+                "Blocks from these steps still allocated after the last step.",
             ),
         },
     ),
@@ -59,13 +59,13 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "peak_growth_bytes": (
                 "Per step",
-                "Last peak minus first peak, divided by the number of steps between them.",
+                "Last peak minus first peak, divided by the steps between them.",
             ),
             "first_peak_bytes": ("First peak", "Peak allocated of the first counted step."),
             "last_peak_bytes": ("Last peak", "Peak allocated of the last step."),
             "risen_bytes": (
                 "Line growth",
-                "Bytes at the last peak minus bytes at the first, for the stack that grew most.",
+                "Largest growth of a stack from the first peak to the last.",
             ),
         },
     ),
@@ -81,7 +81,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "unused_bytes": ("Unused", f"{WITHOUT_BLOCK}."),
             "pinned_bytes": ("Pinned", "Unused bytes in segments with an active block."),
-            "pool_unused_bytes": ("In one pool", "Unused bytes in the private pool with the most unused bytes."),
+            "pool_unused_bytes": ("In one pool", "Most unused bytes in one private pool."),
             "small_unused_bytes": ("In small segments", "Unused bytes in segments for blocks up to 1 MiB."),
             "largest_gap_bytes": ("Largest gap", f"{GAP}."),
             "reserved_then_bytes": ("Reserved then", "Bytes of all segments."),
@@ -97,7 +97,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "pinning_line": (
                 "Pinned by",
-                "Line that allocated the remaining blocks in the segments with the most pinned bytes.",
+                "Line of the remaining blocks that pin the most bytes.",
             )
         },
     ),
@@ -115,7 +115,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         RAN_OUT,
         "bytes",
         {
-            "cache_free_bytes": ("Free in the cache", f"{WITHOUT_BLOCK}, for requests of any kind."),
+            "cache_free_bytes": ("Free in the cache", f"{WITHOUT_BLOCK}, for any request."),
             "line_held_bytes": ("Allocated by the line", "Bytes allocated by the line."),
         },
     ),
@@ -133,7 +133,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "swing_steps": (
                 "Oscillating steps",
-                "Steps that both return segments to the driver and take new segments.",
+                "Steps that both return and reserve segments.",
             ),
             "steady_steps": ("Steps", "Steps after the first."),
             "segments_given": ("Returned", "Segments returned to the driver."),
@@ -200,7 +200,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "text",
         {
             "memory_change": ("Change", "Later versus earlier bytes: appears, gone, grew, shrank or same."),
-            "block_change": ("Block", "The block is allocated at both times (still there), or only at one."),
+            "block_change": ("Block", "Allocated at both times (still there), or at only one."),
         },
     ),
     define(
@@ -233,7 +233,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "exp_held_bytes": ("Experiment", "Bytes in the experiment."),
             "delta_line_bytes": (
                 "Stack change",
-                "Experiment minus baseline bytes, for the stack with the largest change.",
+                "Largest change of a stack, experiment minus baseline.",
             ),
             "never_used_bytes": ("Never used", "Peak reserved minus peak active bytes."),
         },

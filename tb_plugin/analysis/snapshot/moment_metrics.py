@@ -32,9 +32,9 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
             "widest_gap_bytes": ("Largest gap", f"{GAP}."),
             "stuck_bytes": ("Stuck", "Free bytes in segments (or pages) that contain a block."),
             "rounding_bytes": ("Rounding loss", "Block size minus requested bytes, for blocks allocated at the end."),
-            "returnable_bytes": ("Returnable", "Bytes that could return to the driver without this block."),
+            "returnable_bytes": ("Returnable", "Bytes returnable to the driver without this block."),
             "unknown_place_bytes": ("Outside", "Bytes of blocks without a known segment."),
-            "gap_from_bytes": ("Gap of at least", "Smallest gap size in the range; the largest is twice as much."),
+            "gap_from_bytes": ("Gap of at least", "Smallest gap size in the range: half of the largest."),
             "gaps_bytes": ("Free in such gaps", "Bytes of gaps in this size range."),
             "in_way_bytes": ("Blocking bytes", "Bytes of the blocks that separate the free memory."),
             "gap_without_bytes": ("Gap without them", "Size of the gap without the blocking blocks."),
@@ -59,9 +59,9 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
             "gaps_now": ("Gaps", "Free ranges between blocks."),
             "in_way_blocks": (
                 "Blocking blocks",
-                "Neighbouring blocks that separate the free memory needed for the request.",
+                "Neighbouring blocks that separate free memory for the request.",
             ),
-            "age_events": ("Age", "Events since the allocation; empty if it is before the recorded history."),
+            "age_events": ("Age", "Events since the allocation; empty if before the history."),
         },
     ),
     define(
@@ -69,7 +69,7 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
         "bool",
         {
             "is_pending": ("Pending free", "Released, but still in use by a stream."),
-            "fits_joined": ("Fits in one piece", "The request would fit if the free memory were contiguous."),
+            "fits_joined": ("Fits in one piece", "The request would fit if free memory were contiguous."),
         },
     ),
     define(
@@ -84,7 +84,7 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
         HISTORY,
         "bytes",
         {
-            "request_bytes": ("Request", "Selected size, else the size of the failed request or of the largest block."),
+            "request_bytes": ("Request", "Selected size, else that of the failed request or largest block."),
             "pool_reserved_bytes": ("Reserved", "Bytes of segments after each event, in total or per stream and pool."),
         },
     ),

@@ -37,8 +37,8 @@ OWN = (
         "count",
         {
             "events_found": ("Matches", "Events that match the search."),
-            "first_found": ("First listed", "Number of matches before the first listed match."),
-            "near_found": ("Position", "Number of matches before the selected event."),
+            "first_found": ("First listed", "Matches before the first listed match."),
+            "near_found": ("Position", "Matches before the selected event."),
         },
     ),
 )

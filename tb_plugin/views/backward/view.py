@@ -84,8 +84,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "node_device_share": ("Device share", "Backward device divided by its sum over all rows."),
-            "node_host_share": ("Host share", "Backward host divided by its sum over all rows."),
+            "node_device_share": ("Device share", "Backward device divided by its sum over rows."),
+            "node_host_share": ("Host share", "Backward host divided by its sum over rows."),
             "tied_ratio": ("Matched to forward", "Backward operators with a known forward operator divided by all."),
         },
     ),

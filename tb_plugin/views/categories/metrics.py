@@ -34,8 +34,8 @@ METRICS = SHARED.adding(
         "ns",
         {
             "categories_time_ns": ("Time", "Time since the first change."),
-            "categories_peak_time_ns": ("Peak at", "First time at which the peak is reached."),
-            "category_peak_time_ns": ("Own peak at", "First time at which the category is at its peak."),
+            "categories_peak_time_ns": ("Peak at", "First time of the peak."),
+            "category_peak_time_ns": ("Own peak at", "First time of the category's peak."),
         },
     ),
     define(

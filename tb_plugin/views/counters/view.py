@@ -63,7 +63,7 @@ METRICS = SHARED.adding(
         },
     ),
     *(
-        define(EACH_BIN, unit, {key: ("Recorded", f"{what} in the latest event of the counter.")})
+        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of the latest counter event.")})
         for unit, (key, what) in _OF_UNITS.items()
     ),
 )

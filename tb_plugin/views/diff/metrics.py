@@ -8,7 +8,7 @@ from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE as OF_KERNELS
 _SIDES = {"base": "Baseline", "exp": "Experiment"}
 CHANGE = "Experiment minus baseline."
 RATIO = "Experiment divided by baseline."
-MATCHED = "Share of device time in operators with the same name on both sides."
+MATCHED = "Share of device time in operators that both sides have."
 SAME_SHAPES = "Share of device time in operators with the same name and shapes."
 
 
@@ -48,7 +48,7 @@ METRICS = SHARED.adding(
             ),
             "base_kernel": ("Baseline", "Kernel, copy or memset of the baseline."),
             "exp_kernel": ("Experiment", "Kernel, copy or memset of the experiment."),
-            "leading_row": ("Row", "Kernel, call, operator or range with the largest change in the leading part."),
+            "leading_row": ("Row", "Kernel, call, operator or range that changed most in the leading part."),
         },
     ),
     define(
@@ -63,15 +63,15 @@ METRICS = SHARED.adding(
             "device_word": ("Device type", "Common name of the device type."),
             "measure": ("Measure", "Key of the compared time."),
             "per": ("Per", "step: mean per step. total: sum over steps."),
-            "leading_part": ("Part", "Step part that changed most in the same direction as the step."),
+            "leading_part": ("Part", "Step part that changed most in the step's direction."),
             "opposite_part": ("Opposite part", "Step part that changed most in the opposite direction."),
             "overall_part": ("Part", "Compute, exposed communication, exposed copies, or free."),
             "family": (
                 "Family",
                 "Attention, convolution or GEMM, from the launching operators; else the kernel class.",
             ),
-            "pass_direction": ("Pass", "forward or backward, derived from operators or the kernel name."),
-            "compared_memory": ("Memory", "Peak allocated or reserved memory of the device that has the most."),
+            "pass_direction": ("Pass", "forward or backward, from operators or the kernel name."),
+            "compared_memory": ("Memory", "Largest peak allocated or reserved memory of a device."),
         },
     ),
     define(
@@ -89,16 +89,16 @@ METRICS = SHARED.adding(
             "delta_ranges_ns": ("Change in ranges", "Change of the time in ranges, summed over all threads."),
             "opposite_delta_ns": ("Opposite change", "Change of the opposite part."),
             "matrix_ns": ("On matrix units", "Time of kernels on matrix units."),
-            "stated_wait_ns": ("Wait", "Reported time spent waiting for other ranks."),
-            "stated_transit_ns": ("Transit", "Reported time spent moving data."),
+            "stated_wait_ns": ("Wait", "Reported wait time for other ranks."),
+            "stated_transit_ns": ("Transit", "Reported time moving data."),
             "base_matrix_ns": ("Baseline on matrix units", _of("Time of kernels on matrix units", "base")),
             "exp_matrix_ns": ("Experiment on matrix units", _of("Time of kernels on matrix units", "exp")),
             "base_longest_ns": ("Baseline longest", _of("Longest call", "base")),
             "exp_longest_ns": ("Experiment longest", _of("Longest call", "exp")),
-            "base_wait_ns": ("Baseline wait", _of("Reported time spent waiting for other ranks", "base")),
-            "exp_wait_ns": ("Experiment wait", _of("Reported time spent waiting for other ranks", "exp")),
-            "base_transit_ns": ("Baseline transit", _of("Reported time spent moving data", "base")),
-            "exp_transit_ns": ("Experiment transit", _of("Reported time spent moving data", "exp")),
+            "base_wait_ns": ("Baseline wait", _of("Reported wait time for other ranks", "base")),
+            "exp_wait_ns": ("Experiment wait", _of("Reported wait time for other ranks", "exp")),
+            "base_transit_ns": ("Baseline transit", _of("Reported time moving data", "base")),
+            "exp_transit_ns": ("Experiment transit", _of("Reported time moving data", "exp")),
         },
     ),
     define(
@@ -110,7 +110,7 @@ METRICS = SHARED.adding(
             "delta_calls": ("Change of calls", CHANGE),
             "base_kernels": ("Baseline kernels", _of("Kernels, copies and memsets", "base")),
             "exp_kernels": ("Experiment kernels", _of("Kernels, copies and memsets", "exp")),
-            "launched_work": ("Launched", "Kernels, copies and memsets launched by the call and nested calls."),
+            "launched_work": ("Launched", "Kernels, copies and memsets launched, including nested calls."),
             "launched_itself": ("Launched directly", "Kernels, copies and memsets launched directly."),
             "delta_kernels": ("Change of kernels", CHANGE),
         },
@@ -122,8 +122,8 @@ METRICS = SHARED.adding(
             "time_ratio": ("Ratio", RATIO),
             "step_ratio": ("Ratio", "Experiment step divided by baseline step."),
             "compared_ratio": ("Ratio", RATIO),
-            "base_share": ("Baseline share", _of("Time divided by its sum over all rows", "base")),
-            "exp_share": ("Experiment share", _of("Time divided by its sum over all rows", "exp")),
+            "base_share": ("Baseline share", _of("Time divided by its sum over rows", "base")),
+            "exp_share": ("Experiment share", _of("Time divided by its sum over rows", "exp")),
             "base_matched_ratio": ("Baseline matched", MATCHED),
             "exp_matched_ratio": ("Experiment matched", MATCHED),
             "base_alike_ratio": ("Baseline same shapes", SAME_SHAPES),

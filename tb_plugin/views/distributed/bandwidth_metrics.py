@@ -40,7 +40,7 @@ OF_BANDWIDTHS = (
             "node_count": ("Nodes", "Nodes of the group."),
             "same_groups": ("Groups", "Process groups of this kind."),
             "same_devices": ("Devices", "Devices of this kind."),
-            "node_sets": ("Compared", "Node sets with the same collectives and the same number of nodes."),
+            "node_sets": ("Compared", "Node sets with the same collectives and number of nodes."),
         },
     ),
     define(

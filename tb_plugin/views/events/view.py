@@ -42,7 +42,7 @@ METRICS = SHARED.adding(
         {
             "launch_delay_ns": (
                 "Launch to start",
-                "Time from the start of the launch call to the start on the device.",
+                "Time from launch call start to device start.",
             ),
         },
     ),

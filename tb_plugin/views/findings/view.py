@@ -46,7 +46,7 @@ METRICS = OF_RULES.adding(
     define(
         WHOLE,
         "text",
-        {"not_recorded": ("Not recorded", "Data that the checks need but the trace does not contain.")},
+        {"not_recorded": ("Not recorded", "Data that checks need but the trace lacks.")},
     ),
 )
 

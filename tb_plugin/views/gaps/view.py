@@ -41,15 +41,15 @@ METRICS = SHARED.adding(
         {
             "gaps": ("Stream gaps", "Gaps of single streams above the minimum length."),
             "device_gaps": ("Gaps", "Device idle gaps above the minimum length."),
-            "gaps_listed": ("Listed", "Number of listed gaps: the longest device gaps, then stream gaps."),
+            "gaps_listed": ("Listed", "Listed gaps: the longest device gaps, then stream gaps."),
         },
     ),
     define(
         HERE,
         "ns",
         {
-            "gap_ns": ("Stream gap time", "Time of stream gaps in the window, summed over all streams."),
-            "device_gap_ns": ("Gap time", "Time of device gaps in the window, summed over all devices."),
+            "gap_ns": ("Stream gap time", "Time of stream gaps in the window, over all streams."),
+            "device_gap_ns": ("Gap time", "Time of device gaps in the window, over all devices."),
             "launched_at_ns": ("Launched at", "Start of the call that launched the next work."),
             "cause_ns": ("Cause time", "Device idle time of this cause in the gap."),
             "host_doing_ns": ("Host activity time", "Time of the host activity in the gap."),
@@ -63,7 +63,7 @@ METRICS = SHARED.adding(
             "device_gap_ratio": ("Gap share", "Gap time divided by window length and active devices."),
             "other_busy_ratio": (
                 "Other streams busy",
-                "Share of the gap during which another stream of the device is busy.",
+                "Share of the gap while another stream is busy.",
             ),
             "host_doing_ratio": ("Share of gap", "Host activity time divided by gap."),
         },
@@ -86,7 +86,7 @@ METRICS = SHARED.adding(
         {
             "host_doing": (
                 "Host activity",
-                "Host activity with the most self time on the launching thread during the gap.",
+                "Longest host activity on the launching thread during the gap.",
             ),
             "host_operator": ("In operator", "Operator around this host activity."),
         },

@@ -43,8 +43,9 @@ CHECK = Check(
     notes="""
         `fragmentation_cause` is the first of these that applies. *Reserved before*: an earlier higher peak, and the
         cache has not shrunk since. *Changing sizes* (`varying_sizes_ratio`) or *gaps between blocks*
-        (`distinct_sizes`): reserved memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were free. *One large block*: it
-        last grew for a block of at least half of the unused bytes. Otherwise *more than was requested*.
+        (`distinct_sizes`): reserved memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were
+        free. *One large block*: it last grew for a block of at least half of the unused bytes. Otherwise *more than was
+        requested*.
     """,
     cases=("before", "shapes", "sizes", "large", "other"),
 )

@@ -24,7 +24,7 @@ METRICS = SHARED.adding(
         "ns",
         {
             "flow_time_ns": ("Time", "Time on the recording's clock."),
-            "flow_peak_time_ns": ("Peak at", "First time at which the peak is reached."),
+            "flow_peak_time_ns": ("Peak at", "First time of the peak."),
             "tensor_made_ns": ("Created at", "Creation time of the tensor."),
             "tensor_released_ns": ("Released at", "Release time of the tensor; empty: not recorded."),
             "tensor_life_ns": ("Lifetime", "Release (or recording end) minus creation."),
@@ -36,7 +36,7 @@ METRICS = SHARED.adding(
         "bytes",
         {
             "tensor_bytes": ("Size", "Bytes from the first element to the last."),
-            "flow_used_bytes": ("In use", "Bytes of all memory with a tensor; shared bytes count once."),
+            "flow_used_bytes": ("In use", "Bytes with a tensor; shared bytes count once."),
             "flow_sum_bytes": ("Sum of sizes", "Sum of live tensor sizes."),
             "flow_most_shared_bytes": ("Peak shared", "Largest sum of sizes minus bytes in use."),
             "flow_peak_bytes": ("Peak", "Largest bytes in use."),

@@ -37,7 +37,7 @@ METRICS = SHARED.adding(
             "backward_apart": ("Without module", "Backward operators without a module."),
             "backward_apart_untied": (
                 "Unmatched",
-                "Backward operators with neither a module nor a known forward operator.",
+                "Backward operators without module or known forward operator.",
             ),
         },
     ),

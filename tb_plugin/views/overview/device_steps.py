@@ -34,7 +34,7 @@ METRICS = SHARED.adding(
         {
             "step_preparing_ns": ("Preparing", "Time from step start to the first kernel."),
             "step_free_ns": ("Free", "Time without kernels between the first and last kernel."),
-            "step_finishing_ns": ("Finishing", "Time from the end of the last kernel to step end."),
+            "step_finishing_ns": ("Finishing", "Time from last kernel end to step end."),
             "step_exposed_rest_ns": ("Exposed, not receiving", "Exposed communication minus bubble."),
             "step_receiving_ns": ("Bubble", "Exposed communication time in receive calls."),
         },
@@ -54,7 +54,7 @@ METRICS = SHARED.adding(
                 "Exposed, not receiving",
                 "Reported exposed communication minus bubble.",
             ),
-            "stated_preparing_ns": ("Preparing", "Reported time from step start on the host to first device work."),
+            "stated_preparing_ns": ("Preparing", "Reported time from host step start to first device work."),
             "stated_difference_ns": (
                 "Inconsistency",
                 "Compute plus exposed communication plus free, minus stage and bubble.",

@@ -28,7 +28,7 @@ METRICS = OF_RULES.adding(
         {
             "exposed_memcpy_ns": ("Exposed memcpy", "Copy time not overlapped by compute or communication."),
             "exposed_memset_ns": ("Exposed memset", "Memset time while nothing else runs."),
-            "window_ns": ("Window", "Time from the first device start to the last device end."),
+            "window_ns": ("Window", "Time from first device start to last device end."),
             "no_operator_ns": ("Without operator", "Device time without a recorded operator."),
             "window_start_ns": ("Window from", "Start of the opened window, measured from trace start."),
             "window_end_ns": ("Window to", "End of the opened window, measured from trace start."),
@@ -39,7 +39,7 @@ METRICS = OF_RULES.adding(
                 "First device start minus first host operator or call start.",
             ),
             "device_tail_ns": ("Device ends after host", "Last device end minus last host operator or call end."),
-            "trace_ns": ("Trace length", "Time from the first event start to the last event end."),
+            "trace_ns": ("Trace length", "Time from first event start to last event end."),
         },
     ),
     define(
@@ -138,7 +138,7 @@ METRICS = OF_RULES.adding(
         {
             "busiest_name": ("Name", "Range name with the most self time."),
             "longest_name": ("Name", "Range name with the most total time."),
-            "unread_mark": ("Mark", "First server step name that is not recognised."),
+            "unread_mark": ("Mark", "First unrecognised server step name."),
             "held_name": ("Name", "Profiler work with the longest wait."),
             "largest_name": ("Name", "Name with the most time in the limiting part."),
             "largest_caller": ("Caller", "Operator with the most time in calls of this name."),
@@ -150,7 +150,7 @@ METRICS = OF_RULES.adding(
         "text",
         {
             "limit": ("Limit", "Limiting factor of the program."),
-            "class_mix": ("Kernel time", "Time of the kernel class divided by non-communication kernel time."),
+            "class_mix": ("Kernel time", "Kernel class time divided by non-communication kernel time."),
         },
     ),
     define(

@@ -45,11 +45,11 @@ METRICS = SHARED.adding(
             "role_device_ns": ("Device", "Device time of the role; concurrent streams add up."),
             "role_exposed_ns": (
                 "Exposed",
-                "Time of the role not overlapped by other work; concurrent streams count once.",
+                "Role time not overlapped by other work; concurrent streams count once.",
             ),
             "stage_bubble_ns": ("Pipeline bubble", "Exposed time of pipeline sends and receives."),
             "sharding_exposed_ns": ("Sharding, exposed", "Exposed communication time of shards."),
-            "offload_exposed_ns": ("Offload, exposed", "Time spent in offload copies while nothing else runs."),
+            "offload_exposed_ns": ("Offload, exposed", "Time of offload copies while nothing else runs."),
         },
     ),
     define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "Recorded bytes moved by the role.")}),
@@ -57,7 +57,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
-            "micro_batches": ("Micro-batches", "Ranges that cover one micro-batch in one stage, forward or backward."),
+            "micro_batches": ("Micro-batches", "Ranges of one micro-batch in one stage, forward or backward."),
             "dispatches_untold": ("Dispatches without sizes", "Token dispatches without complete sizes."),
         },
     ),

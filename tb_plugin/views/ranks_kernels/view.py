@@ -82,7 +82,7 @@ METRICS = SHARED.adding(
             "fastest_mean_ns": ("Fastest mean", "Smallest mean duration over ranks."),
             "total_apart_ns": ("Difference", "Largest minus smallest time per step over ranks."),
             "longest_total_ns": ("Largest total", "Largest time per step over ranks."),
-            "shortest_total_ns": ("Smallest total", "Smallest time per step over ranks; 0 if a rank did not run it."),
+            "shortest_total_ns": ("Smallest total", "Smallest time per step over ranks; 0 if not run."),
             "left_out_kernels_ns": ("Time not listed", "Time of unlisted kernels over all ranks."),
         },
     ),

@@ -24,7 +24,7 @@ METRICS = SHARED.adding(
         "bool",
         {
             "is_steady": ("Steady", "The step is in the steady state, the best run of similar decode steps."),
-            "is_outlier": ("Outlier", "Decode step that takes far longer than the median of similar batches."),
+            "is_outlier": ("Outlier", "Decode step far longer than the median of similar batches."),
         },
     ),
     define(
@@ -33,7 +33,7 @@ METRICS = SHARED.adding(
         {
             "batch": ("Batch", "Recorded requests per step."),
             "batch_decoding": ("Decoding", "Requests past their prompt."),
-            "step_tokens": ("Tokens", "Recorded tokens that pass through the network; one per request in decode."),
+            "step_tokens": ("Tokens", "Recorded tokens processed; one per request in decode."),
             "step_context": ("Context", "Recorded context tokens of all requests."),
             "step_generated": ("New tokens", "Decoding requests, one token each."),
         },
@@ -42,8 +42,8 @@ METRICS = SHARED.adding(
         STEP,
         "ns",
         {
-            "served_step_ns": ("Step time", "Time from step start to step end, including the step's device work."),
-            "served_period_ns": ("Step to step", "Time from the step start to the next step start."),
+            "served_step_ns": ("Step time", "Time from step start to step end, including device work."),
+            "served_period_ns": ("Step to step", "Time from step start to next step start."),
             "served_busy_ns": ("Device busy", "Time while device work of the step runs."),
             "served_gap_ns": ("Gap before", "Device idle time since the last work of the previous decode step."),
         },
@@ -107,7 +107,7 @@ METRICS = SHARED.adding(
             "decode_idle_ns": ("Device idle", "Mean device idle time per decode cycle."),
             "decode_p50_ns": ("Decode P50", P50.format("decode step time")),
             "decode_p95_ns": ("Decode P95", P95.format("decode step time")),
-            "decode_gap_ns": ("Decode gap", "Mean device idle time between consecutive decode steps."),
+            "decode_gap_ns": ("Decode gap", "Mean device idle time between decode steps."),
         },
     ),
     define(
@@ -117,7 +117,7 @@ METRICS = SHARED.adding(
             "decode_busy_ratio": ("Device busy", "Device busy divided by step-to-step time, without unrecorded work."),
         },
     ),
-    define(STEADY, "count", {"figure_steps": ("Steps used", "Number of steps used for these numbers.")}),
+    define(STEADY, "count", {"figure_steps": ("Steps used", "Steps used for these numbers.")}),
     define(
         CHOSEN_STEPS,
         "ratio",

@@ -35,7 +35,7 @@ def _definitions(kind: str) -> dict[str, tuple[str, str]]:
     return {
         f"stack_{kind}": (
             f"Total {what}",
-            f"Recorded {what} including nested calls; recursive calls count once.",
+            f"Recorded {what} including nested calls; recursion counts once.",
         ),
         f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} without nested calls."),
     }
