@@ -151,7 +151,8 @@ def test_several_captures_tell_what_they_agree_about() -> None:
     assert ways(unlike) == {"GRAPH"}
     refusal = origins_of(unlike).refusals[0]
     assert refusal.position == 1
-    assert refusal.text == "Node 2: several places of the capture match, but differ there: Net_0 > aten::add and Net_0 > aten::mul."
+    text = "Node 2: several places of the capture match, but differ there: Net_0 > aten::add and Net_0 > aten::mul."
+    assert refusal.text == text
 
 
 def test_captures_that_differ_about_the_module_alone_tell_the_operator() -> None:

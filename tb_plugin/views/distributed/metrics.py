@@ -78,8 +78,8 @@ METRICS = SHARED.adding(
             "first_ranks": ("First", "Ranks of the first such group."),
             "last_ranks": ("Last", "Ranks of the last such group."),
             "group_shape": ("Pattern", "Pattern of ranks: all, neighbours or every n-th."),
-            "node": ("Node", "Machine that runs the process."),
-            "nodes": ("Nodes", "Machines that run the group's ranks."),
+            "node": ("Node", "Host that runs the process."),
+            "nodes": ("Nodes", "Hosts that run the group's ranks."),
             "process": ("Process", "Recorded rank, else the worker name."),
             "match_kind": (
                 "Matched by",
