@@ -231,7 +231,7 @@ SHARED = Metrics(
         {
             "step_total_ns": (
                 "Step",
-                "Host step start to the end of its device work, without earlier steps.",
+                "Time from host step start to the end of its device work, without earlier steps.",
             ),
         },
     ),

@@ -33,7 +33,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "mean_occupancy": ("Occupancy", "Estimated occupancy, weighted by duration; unknown is 0."),
+            "mean_occupancy": ("Occupancy", "Estimated occupancy, weighted by duration; unknown counts as 0."),
         },
     ),
     define(
@@ -42,7 +42,7 @@ METRICS = SHARED.adding(
         {
             "mean_blocks_per_sm": (
                 "Blocks per SM",
-                "Blocks per multiprocessor, weighted by duration; unknown is 0.",
+                "Blocks per multiprocessor, weighted by duration; unknown counts as 0.",
             ),
         },
     ),
