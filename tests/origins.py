@@ -27,7 +27,7 @@ def tell(table: TraceTable, origins: Origins) -> TraceTable:
     return table
 
 
-def captures_key(table: TraceTable, step: str, way: Way = Way.CAPTURE, known: float = 1.0) -> TraceTable:
+def with_origins(table: TraceTable, step: str, way: Way = Way.CAPTURE, known: float = 1.0) -> TraceTable:
     """Has all replayed work stand for the work of an eager step, each graph in order; ``known``: how much of a graph."""
     row = np.flatnonzero(of_kind(table.kind, *KINDS))
     row = row[~np.isin(table.name[row], [i for i, t in enumerate(table.strings) if t.startswith("ProfilerStep")])]

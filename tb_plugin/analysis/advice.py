@@ -18,7 +18,7 @@ _INFERENCE_SUFFIX = ".inference"
 
 @remembered
 def is_inference(trace: TraceTable) -> bool:
-    """Returns whether a trace has operators, but no backward pass or optimizer."""
+    """Returns whether a trace has operators but no backward pass and no optimizer."""
     if not ((trace.kind == EventKind.OPERATOR) & ~trace.is_collective).any():
         return False
     evidence = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)
@@ -32,7 +32,7 @@ def todo_of(trace: TraceTable, finding: str) -> str:
 
 
 def read_more(trace: TraceTable, finding: str) -> list[Reference]:
-    """Returns links about a finding."""
+    """Returns links to documentation on a finding."""
     recorder = trace.recorder
     own = references_of(recorder, finding + _INFERENCE_SUFFIX) if is_inference(trace) else []
     return own or references_of(recorder, finding)

@@ -1,4 +1,4 @@
-"""Device names and allocated bytes of allocator events."""
+"""Device names and allocated bytes from allocator events."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ PRIVATE_TYPE = TYPES.index("privateuseone")
 
 
 def device_name(kind: int, number: int) -> str:
-    """Returns the name as in torch.device; an unknown type has its number, a missing type is "unknown"."""
+    """Returns the name as ``torch.device`` prints it; "unknown" if the device type is missing."""
     name = TYPES[kind] if 0 <= kind < len(TYPES) else "unknown" if kind == MISSING else f"type{kind}"
     return name if number < 0 else f"{name}:{number}"
 
 
 def levels_of(total: Int64, size: Int64) -> Int64:
-    """Returns the bytes allocated after each event: the recorded total, or the last total plus changes since.
+    """Returns the bytes allocated after each event.
 
-    Without any total it is the change since the first event.
+    Events without a recorded ``total`` add their ``size`` to the last one. Without any total, the result is the
+    change since the first event.
     """
     change = np.cumsum(size)
     known = np.flatnonzero(total != MISSING)

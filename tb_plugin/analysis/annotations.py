@@ -1,7 +1,7 @@
-"""Phases: annotations grouped by name, and the events inside.
+"""Phases: annotations grouped by name, with the events inside them.
 
-Names that differ only in counters are one phase. An annotation is open on its own thread and on threads that work for it
-(autograd threads during ``backward()``), so their events and launches are inside it.
+Names that differ only in counters form one phase. An annotation covers the events on its own thread and on the
+autograd threads that its thread waits for during ``backward()``.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
-"""Default pattern of the text that may differ within a phase (RE2)."""
+"""Default RE2 pattern of the text that may differ between names of one phase."""
 # Placeholder for matched text in a phase name.
 ANY = "*"
 MOST_LEVELS = 64
-"""Annotations nested deeper are listed, but their content is ignored (``looked_into``)."""
+"""Deeper annotations are listed, but their content is not analyzed."""
 MOST_PAIRS = 8_000_000
-"""Maximum number of (call, event) pairs, outer levels first; each takes 100 bytes."""
+"""Maximum number of (annotation, event) pairs in memory, at 100 bytes each; outer levels come first."""
 _MAX_PATTERN_CHARS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Phases:
-    """``labels`` by phase number, and ``of``: the phase of each string id (-1 = no annotation name)."""
+    """``labels[i]`` is the name of phase ``i``; ``of`` maps each string id to its phase (-1 = not an annotation)."""
 
     labels: list[str]
     of: Int64
@@ -49,7 +49,7 @@ class Phases:
 
 @remembered
 def annotation_rows(trace: TraceTable) -> Bool:
-    """Returns which rows are annotations, including module calls recorded as annotations."""
+    """Returns a mask of the annotations, including module calls recorded as annotations."""
     found = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.MODULE)
     found[trace.python.row] = False
     return found
@@ -58,8 +58,8 @@ def annotation_rows(trace: TraceTable) -> Bool:
 def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     """Returns the phases of all annotations. Raises BadRequest for an invalid pattern.
 
-    Names are one phase if they are equal after every match is replaced by ``ANY``. A name that only consists of matches stays
-    unchanged.
+    Replaces each match of ``pattern`` with ``ANY`` and groups equal names. A name that no other name equals then
+    keeps its full text.
     """
     pattern = pattern or COUNTERS
     if len(pattern) > _MAX_PATTERN_CHARS:
@@ -81,7 +81,7 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
 
 
 def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
-    """Returns which rows are calls of a phase. Raises BadRequest for an unknown name."""
+    """Returns a mask of the calls of one phase. Raises BadRequest for an unknown phase."""
     phases = phases_of(trace, pattern)
     if phase not in phases.labels:
         shown = ", ".join(phases.labels[:20]) or "none"
@@ -91,9 +91,10 @@ def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
 
 
 def launched_by(trace: TraceTable, work: Int64) -> Int32:
-    """Returns the row that device work belongs to: its launch, or without one the operator of its external id.
+    """Returns the row that launched each device event, or else its operator (-1 = none).
 
-    If another thread than the operator's launches the work, it executes a queue: the work belongs to the operator.
+    If the launching thread is not the operator's thread, it only executes a queue. The work is then attributed to
+    the operator.
     """
     launch, operator = trace.launch[work], trace.operator[work]
     queued = (launch != MISSING) & (operator != MISSING) & (trace.track[launch] != trace.track[operator])
@@ -102,9 +103,10 @@ def launched_by(trace: TraceTable, work: Int64) -> Int32:
 
 @remembered
 def looked_into(trace: TraceTable) -> Bool:
-    """Returns the annotations whose content is analyzed: outer levels up to the limits.
+    """Returns a mask of the annotations whose content is analyzed.
 
-    The limits apply to all views and selections alike.
+    Outer levels come first, up to ``MOST_LEVELS`` and ``MOST_PAIRS``. The result is the same for all views and
+    selections.
     """
     row = np.flatnonzero(annotation_rows(trace))
     levels = _levels(nest(trace.track[row], trace.start_ns[row], trace.ends(row)).depth)[:MOST_LEVELS]
@@ -114,7 +116,7 @@ def looked_into(trace: TraceTable) -> Bool:
     source = np.concatenate((launched_by(trace, np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))), roots))
     source = source[source != MISSING]
     found = np.zeros(len(trace), np.bool_)
-    # An event lies in at most one call per level on its thread and on the thread it works for.
+    # On each level, at most one call on an event's thread and one on the thread waiting for it enclose the event.
     bound = 2 * len(source) * len(levels) > MOST_PAIRS
     pairs = 0
     for level in levels:
@@ -127,9 +129,9 @@ def looked_into(trace: TraceTable) -> Bool:
 
 
 class Calls:
-    """Annotations by time: ``row``, and ``parent`` as a position among them (-1 = none).
+    """Annotations sorted by time; ``parent`` is the index of the enclosing annotation (-1 = none).
 
-    Without a parent on its thread, the innermost annotation on the thread it works for is the parent.
+    On an autograd thread, the parent may be an annotation on the thread that waits for it.
     """
 
     def __init__(self, trace: TraceTable, row: Int64) -> None:
@@ -149,7 +151,10 @@ class Calls:
             self.parent[others[item]] = call
 
     def around(self, track: Int32, time: Int64) -> tuple[Int64, Int64]:
-        """Returns (call, moment) pairs: all calls open at each moment, on its thread or the thread it works for."""
+        """Returns index pairs (call, moment): each call that is active at each moment.
+
+        A call is active on its own thread and on the autograd threads that it waits for.
+        """
         serves = self._serves[track]
         served = np.flatnonzero(serves != track)
         elsewhere = ((call, served[item]) for call, item in self._open(serves[served], time[served]))
@@ -158,7 +163,7 @@ class Calls:
         return np.concatenate(calls), np.concatenate(items)
 
     def _open(self, track: Int32, time: Int64) -> Iterator[tuple[Int64, Int64]]:
-        """The (call, moment) pairs of each level. Calls of a level and thread never overlap."""
+        """Yields index pairs (call, moment) for each nesting level. Calls of one level and thread never overlap."""
         for rows in self._levels:
             begin, end, at = side_by_side(
                 (self.track[rows], self.start[rows]), (self.track[rows], self.end[rows]), (track, time)
@@ -176,7 +181,7 @@ def _levels(depth: npt.NDArray[np.int16]) -> list[Int64]:
 
 
 def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
-    """Returns whether any of the calls is open at each moment, on its thread or the thread it works for."""
+    """Returns, for each moment, whether any of the calls is active on its thread or on the thread waiting for it."""
     serves = works_for(trace)
     found = np.zeros(len(time), np.bool_)
     for on in (track, serves[track]):
@@ -188,9 +193,10 @@ def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
 
 
 def inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
-    """Returns the host rows that start inside one of the calls, on its thread or the thread it works for.
+    """Returns, for each host row, whether it starts inside one of the calls.
 
-    A row that starts with a call and ends after it encloses the call.
+    Calls on the thread that waits for the row's thread are included. A row that starts together with a call and
+    ends after it is not inside.
     """
     track, start = trace.track[rows], trace.start_ns[rows]
     found = open_at(trace, calls, track, start)
@@ -208,9 +214,9 @@ def inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
 
 
 def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-    """Returns the name (string id) of the innermost annotation around the start of each host row.
+    """Returns the name (string id) of the innermost annotation enclosing the start of each host row.
 
-    -1 = none, also for row -1. Profiler steps are ignored.
+    The result is -1 without an annotation, and for row -1. Profiler steps are ignored.
     """
     known = np.flatnonzero(rows != MISSING)
     found = np.full(len(rows), MISSING, np.int32)
@@ -219,9 +225,9 @@ def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32
 
 
 def annotation_at(trace: TraceTable, track: Int32, time: Int64) -> Int32:
-    """Returns the name (string id) of the innermost annotation at each moment of a thread, -1 = none.
+    """Returns the name (string id) of the innermost annotation on a thread at each time (-1 = none).
 
-    Falls back to the thread it works for. Profiler steps are ignored.
+    Without one, uses the annotation on the thread that waits for this thread. Profiler steps are ignored.
     """
     serves = np.append(works_for(trace), np.int32(MISSING))[track]
     own, there = _annotations_at(trace, (track, time), (serves, time))

@@ -1,4 +1,4 @@
-"""Matches of backward to forward operators, and autograd threads."""
+"""Backward operators, their forward operators, and autograd threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 def forward_operators(trace: TraceTable, operators: Int64) -> Int32:
-    """Returns the forward operator of each row or of its nearest enclosing operator, -1 = none."""
+    """Returns the forward operator of each row or of its nearest enclosing operator (-1 = none)."""
     position = places_of(operators, len(trace))
     forward = np.full(len(trace) + 1, MISSING, np.int32)
     forward[operators] = inherit(trace.forward[operators], position[trace.operator[operators]])
@@ -31,12 +31,12 @@ def forward_operators(trace: TraceTable, operators: Int64) -> Int32:
 
 
 def forward_behind(forward: Int32, operator: Int32) -> Int32:
-    """Returns the forward operator of each operator (-1 = none); ``forward`` is the result of ``forward_operators``."""
+    """Returns the forward operator of each operator (-1 = none); ``forward`` comes from ``forward_operators``."""
     return np.where(operator == MISSING, MISSING, forward[operator]).astype(np.int32)
 
 
 def in_backward(trace: TraceTable, operators: Int64, forward: Int32) -> Bool:
-    """Returns for each row, and one more for -1, whether it is in the backward pass."""
+    """Returns a mask over events, with one extra entry for row -1: whether each is in the backward pass."""
     named = trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name[operators]]
     own = np.where(named | (forward[operators] != MISSING), 0, MISSING).astype(np.int32)
     flags = np.zeros(len(trace) + 1, np.bool_)
@@ -45,7 +45,7 @@ def in_backward(trace: TraceTable, operators: Int64, forward: Int32) -> Bool:
 
 
 def backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int64:
-    """Returns the outermost backward operators with a forward operator."""
+    """Returns the top-level backward operators that have a forward operator."""
     linked = operators[forward[operators] != MISSING]
     above = trace.operator[linked]
     roots: Int64 = linked[(above == MISSING) | (forward[above] == MISSING)]
@@ -54,9 +54,9 @@ def backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int64
 
 @remembered
 def works_for(trace: TraceTable) -> Int32:
-    """Returns the waiting thread that each track works for: itself, except for autograd threads.
+    """Returns, for each autograd thread, the thread that waits for it; for other threads, the thread itself.
 
-    Most forward operators of an autograd thread ran on one other thread: the one that called ``backward()`` and waits for it.
+    The waiting thread called ``backward()``. It is the thread on which most of the forward operators ran.
     """
     serves = np.arange(len(trace.tracks), dtype=np.int32)
     linked = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.forward != MISSING))
@@ -68,7 +68,7 @@ def works_for(trace: TraceTable) -> Int32:
     # The most frequent thread is written last; ties: the first thread.
     order = np.lexsort((-other, count))
     serves[own[order]] = other[order]
-    # A thread that serves another cannot be served, so no two serve each other.
+    # No two threads may work for each other: a thread that works for another one has no helpers.
     return np.where(serves[serves] == serves, serves, np.arange(len(serves), dtype=np.int32))
 
 
@@ -77,43 +77,47 @@ class Tie(IntEnum):
 
     NONE = 0
     ARROW = 1
-    """Only by a recorded arrow."""
+    """Only by an arrow in the trace."""
     SEQUENCE = 2
-    """By a shared autograd sequence number, which any arrow confirms."""
+    """By a shared autograd sequence number that no arrow contradicts."""
     PARENT = 3
-    """By a matched backward operator around it."""
+    """By an enclosing backward operator that is matched."""
     BEFORE = 4
-    """By the matched operator directly before it, whose gradient it adds."""
+    """By the matched operator just before it, whose gradient it accumulates."""
 
 
 @dataclass(frozen=True, eq=False)
 class BackwardOperators:
-    """Calls of backward operators by time: one autograd node each.
+    """Backward operator calls sorted by time, one per autograd node.
 
-    The engine's call and the function call of the same name inside it count as one.
+    The engine's ``evaluate_function`` call and the function call inside it count as one.
     """
 
     row: Int64
     within: Int32
-    """Position of the enclosing backward operator, -1 = none (nested backward passes)."""
+    """Index of the enclosing backward operator (-1 = none); set only in nested backward passes."""
     name: Int32
     names: pa.Array
     forward: Int32
-    """Row of the forward operator, -1 = unknown."""
+    """Row of the forward operator (-1 = unknown)."""
     tie: npt.NDArray[np.uint8]
     adds: Bool
-    """True if it adds a gradient to a parameter's gradient."""
+    """Whether it accumulates a gradient into a parameter."""
     function: Int64
-    """Row of the function call inside the engine's call, if both are recorded; hooks run around it."""
+    """Row of the function call inside the engine's call, if both are recorded. Hooks run outside of it."""
     of: Int32
-    """Position of the innermost backward operator around each operator row, or itself; one more entry for -1."""
+    """For each trace row, the index of the innermost enclosing backward operator (-1 = none).
+
+    One extra entry is for row -1.
+    """
 
 
 @remembered
 def backward_operators(trace: TraceTable) -> BackwardOperators:
-    """Returns the backward operators with their forward operators and kind of match.
+    """Returns the backward operators with their forward operators and how each was matched.
 
-    These are operators with names of the autograd engine and, outside of them, operators with a forward operator.
+    They are the operators named by the autograd engine, and operators outside of these that have a forward
+    operator.
     """
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     parent = places_of(operators, len(trace))[trace.operator[operators]]
@@ -143,7 +147,6 @@ def backward_operators(trace: TraceTable) -> BackwardOperators:
 
 
 def _labels(trace: TraceTable, rows: Int64) -> tuple[pa.Array, Int32]:
-    """Distinct names without the engine's prefixes, and the name number of each row."""
     ids = np.unique(trace.name[rows])
     texts = [backward_label(text) for text in trace.strings.take(ids).to_pylist()]
     encoded = pa.array(texts, pa.large_string()).dictionary_encode()
@@ -151,7 +154,6 @@ def _labels(trace: TraceTable, rows: Int64) -> tuple[pa.Array, Int32]:
 
 
 def _ties(trace: TraceTable, operators: Int64, row: Int64, of: Int32) -> tuple[Int32, npt.NDArray[np.uint8]]:
-    """The recorded forward operator of each backward operator: its own, else that of its first part with one."""
     linked = operators[trace.forward[operators] != MISSING]
     known = trace.operators
     kept = trace.kind[known.row] == EventKind.OPERATOR
@@ -169,16 +171,16 @@ def _ties(trace: TraceTable, operators: Int64, row: Int64, of: Int32) -> tuple[I
 
 
 def _tie_to_parent(forward: Int32, tie: npt.NDArray[np.uint8], within: Int32) -> None:
-    """Matches unmatched operators to the forward operator of their parent."""
     found = inherit(forward, within)
     gained = (forward == MISSING) & (found != MISSING)
     forward[gained], tie[gained] = found[gained], Tie.PARENT
 
 
 def _tie_to_before(track: Int32, within: Int32, adds: Bool, forward: Int32, tie: npt.NDArray[np.uint8]) -> None:
-    """Matches gradient additions to the operator before them on the thread, in the same backward pass.
+    """Matches each gradient accumulation to the operator just before it on its thread, in the same backward pass.
 
-    The engine gives them the highest priority, so they run directly after the operator that made the gradient.
+    The engine gives accumulations the highest priority, so each runs right after the operator that produced the
+    gradient.
     """
     order = np.lexsort((np.arange(len(track)), within, track))
     begins = np.ones(len(order), np.bool_)

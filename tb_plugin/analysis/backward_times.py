@@ -19,12 +19,12 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class BackwardTimes:
-    """Times of selected backward calls, nanoseconds, without nested backward operators."""
+    """Times of the selected backward calls in nanoseconds, excluding nested backward operators."""
 
     at: Int64
-    """Positions among all backward operators of the trace."""
+    """Indices into ``backward_operators``."""
     device_ns: Int64
-    """Device time of its launches, without collectives."""
+    """Device time of the launched work, excluding collectives."""
     communication_ns: Int64
     host_ns: Int64
     wait_ns: Int64
@@ -54,7 +54,7 @@ def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
 
 
 def host_times(trace: TraceTable) -> Int64:
-    """Returns the host time of each backward operator without its direct children."""
+    """Returns the host time of each backward operator, excluding nested backward operators, in nanoseconds."""
     every = backward_operators(trace)
     dur = trace.dur_ns[every.row]
     return dur - sum_by(every.within, dur, len(dur))

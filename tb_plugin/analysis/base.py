@@ -1,9 +1,8 @@
 """Interface of analyses: parts, answers and paged tables.
 
-An analysis is pure: ``part`` turns one model into numbers, ``answer`` turns parts into a payload. Both run in worker
-processes. ``part`` is cached by (profile, ``Params.part_key``); ``answer`` is cheap (sort, filter, cut).
-
-This one file is all that the author of an analysis needs.
+An analysis has two pure functions: ``part`` computes the numbers of one profile, and ``answer`` turns parts into a
+payload. Both run in worker processes. Parts are cached by profile and ``Params.part_key``; ``answer`` must be
+cheap. Authors of an analysis need only this file.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Number = int | float | None
 M = TypeVar("M")
 Scope = Literal["profile", "workers", "pair"]
 FLAGS: Mapping[str, Scalar] = MappingProxyType({"true": True, "false": False})
-"""Texts in filters for columns of optional flags; other texts stand for themselves."""
+"""Wire values of optional flags; other texts are sent unchanged."""
 NO_BORROWED_NUMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
 Place = Literal["page", "picture", "detail"]
 Group = Literal["Summary", "Time", "Work", "Memory", "Ranks", "Compare", "Ask"]
@@ -43,52 +42,53 @@ class Traits:
 
     group: Group
     place: Place = "page"
-    """A picture has no facts, so reports omit it unless named. A detail needs a selection: rows lead to it, the navigation
-    does not.
+    """A ``picture`` has no facts, so reports omit it unless it is requested by name.
+
+    A ``detail`` needs a selected row and is missing from the navigation.
     """
     cached: bool = False
-    """Its numbers for all steps are cached on disk, because every start needs them."""
+    """Whether its numbers for all steps are cached on disk, because they are needed at every start."""
     hidden: bool = False
-    """Hidden instead of disabled if a profile lacks its data."""
+    """Whether the page hides the view, instead of disabling it, if a profile lacks its data."""
     phase_note: str = "The numbers are not limited to a phase."
-    """Sentence on why the phase filter does not apply; empty if it does."""
+    """Why the phase filter does not apply to the view; empty if it does."""
     tables: tuple[str, ...] = ()
-    """Tables that a JSON report always contains, if necessary empty."""
+    """Tables that a JSON report always contains, even if empty."""
     reported_tables: tuple[str, ...] = ()
-    """Tables about workers that a report contains for profiles that report them."""
+    """Worker tables that a report contains if the profile has them."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """Facts per worker in a report -> columns of the table ``workers``; for views about workers."""
+    """Maps facts per worker in a report to columns of the table ``workers``; for views about workers."""
     companion: str = ""
-    """A view of another kind of profiles in the same run, whose parts ``Joining.join`` also gets."""
+    """Id of a view for another kind of profile in the same run. ``Joining.join`` also receives its parts."""
 
 
 @dataclass(frozen=True)
 class Params:
-    """Parameters of a request. ``extra`` holds the view's own ones (documented in docs/http.md)."""
+    """Parameters of a request. ``extra`` contains the view's own parameters (see docs/http.md)."""
 
     steps: tuple[str, ...] | None = None
-    """Labels of selected steps, None = whole trace."""
+    """Labels of the selected steps; None = all steps."""
     phase: str = ""
     pattern: str = ""
-    """Text that may differ within a phase (RE2); empty = counters."""
+    """RE2 pattern of the text that may differ within a phase; empty = counters."""
     table: str | None = None
-    """Name of the requested table; None = whole view."""
+    """Name of the requested table; None = the entire view."""
     sort: str | None = None
     descending: bool = True
     search: str = ""
     where: tuple[tuple[str, str], ...] = ()
     offset: int = 0
     limit: int | None = 100
-    """None = all rows."""
+    """Maximum number of rows; None = all."""
     as_columns: bool = False
-    """True to get a table as columns (``Whole``), for other programs."""
+    """Whether to return a ``ColumnTable``, for other programs."""
     extra: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
-    """Ids of rules that the log directory ignores."""
+    """Ids of the rules to ignore, from the log directory's settings."""
 
     @property
     def chosen(self) -> tuple[tuple[str, ...] | None, str, str]:
-        """Returns the parameters that select rows of a trace."""
+        """Returns the parameters that select events: steps, phase and pattern."""
         return self.steps, self.phase, self.pattern
 
     def get(self, key: str, default: str = "") -> str:
@@ -96,13 +96,13 @@ class Params:
         return next(iter(self.values(key)), default)
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Returns a repeatable parameter of the view."""
+        """Returns all values of a view's own parameter, which may be repeated."""
         return tuple(value for name, value in self.extra if name == key)
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A full table: one ``data`` column per ``columns[i].metric.key``, plus internal ones."""
+    """A full table. ``data`` has one column for each ``columns[i].metric.key`` and internal columns."""
 
     name: str
     title: str
@@ -114,13 +114,13 @@ class Frame:
 
     @cached_property
     def totals(self) -> dict[str, Scalar]:
-        """Sums of columns with shares."""
+        """Sums the columns that show shares."""
         shared = (column.metric.key for column in self.columns if column.share)
         return {key: pc.sum(self.data[key]).as_py() or 0 for key in shared}
 
     @cached_property
     def extremes(self) -> dict[str, list[int | float]]:
-        """Returns the smallest non-zero and the largest magnitude of each numeric column."""
+        """Returns the smallest non-zero and the largest absolute value of each numeric column."""
         extremes: dict[str, list[int | float]] = {}
         for column in self.columns:
             values = self.data[column.metric.key]
@@ -133,7 +133,7 @@ class Frame:
 
 
 class ColumnTable(Table, frozen=True, kw_only=True):
-    """A table to send: its columns, and the requested rows in order."""
+    """A table in columns; ``matching`` contains the indices of the requested rows in order."""
 
     data: pa.Table
     matching: Int64
@@ -143,7 +143,7 @@ class ColumnTable(Table, frozen=True, kw_only=True):
 class Part:
     """Numbers of one profile: facts, full tables and payloads.
 
-    ``layout`` lists payload names, or frame names for their first page, in page order.
+    ``layout`` lists the names of payloads and frames in page order. A frame is shown as its first page.
     """
 
     coverage: CoverageInfo
@@ -153,18 +153,18 @@ class Part:
     layout: Sequence[str] = ()
     worker: str = ""
     steps: tuple[str, ...] = ()
-    """Labels of the profile's steps, for analyses of several profiles, which select steps in ``answer``."""
+    """Labels of the profile's steps, for analyses of several profiles that select steps in ``answer``."""
     searched: bool = False
-    """True if ``part`` applied search and filters, which then select events instead of table rows."""
+    """Whether ``part`` already applied search and filters, to events instead of table rows."""
 
     def remaining(self, params: Params) -> Params:
-        """Returns the search and filters that still apply to tables."""
+        """Returns the parameters without the search and filters that ``part`` already applied."""
         return replace(params, search="", where=()) if self.searched else params
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a view does not apply to a trace, and the profiler option that enables it."""
+    """Why a view does not apply to a profile, and the profiler option that enables it."""
 
     why: str
     enable: str
@@ -178,7 +178,7 @@ class Analysis(Protocol[M]):
 
     @property
     def model(self) -> type[M]:
-        """Returns the model type of the view; profiles of other models lack the view."""
+        """Returns the model type that the view needs. Profiles of other types do not have the view."""
         ...
 
     @property
@@ -188,50 +188,50 @@ class Analysis(Protocol[M]):
 
     @property
     def scope(self) -> Scope:
-        """Returns the input of ``answer``: one profile, all workers of a run and span, or two profiles."""
+        """Returns whether ``answer`` gets one profile, all workers of a run, or a pair of profiles."""
         ...
 
     @property
     def borrows(self) -> Mapping[str, Sequence[str]]:
-        """Returns tables and payloads that parts reuse from other views, by view id."""
+        """Maps ids of other views to the tables and payloads reused from them."""
         ...
 
     def missing(self, model: M, /) -> Missing | None:
-        """Returns why the view does not apply; None if it does."""
+        """Returns why the view does not apply to a profile; None if it does."""
         ...
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on; hashable."""
+        """Returns the parameters that ``part`` depends on. The tuple must be hashable."""
         ...
 
     def part(self, model: M, params: Params, /) -> Part:
-        """Returns all numbers of one profile. Raises BadRequest for unknown steps."""
+        """Computes all numbers of one profile. Raises BadRequest for unknown steps."""
         ...
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the payload for a request: the view, or one page of one table."""
+        """Returns the view, or one page of the table that ``params`` names."""
         ...
 
 
 @runtime_checkable
 class Joining(Protocol):
-    """A view that merges all workers' parts once per run; ``answer`` gets the merged part."""
+    """A view that merges the parts of all workers once per run; ``answer`` gets the merged part."""
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-        """Returns the merged part; ``beside`` are parts of the view named by ``Traits.beside``.
+        """Returns the merged part and drops parts as soon as possible.
 
-        Releases parts it no longer needs.
+        ``beside`` contains the parts of the view named in ``Traits.companion``.
         """
         ...
 
 
 def view_params(analysis: Analysis[M], params: Params) -> Params:
-    """Returns the parameters for a view, without a phase if it does not apply."""
+    """Returns the parameters for a view, without the phase if the phase filter does not apply."""
     return replace(params, phase="", pattern="") if analysis.traits.phase_note else params
 
 
 def answer_view(analysis: Analysis[M], part: Part, params: Params) -> View | Table:
-    """Returns the ``answer`` of a single-profile view. Raises NotFoundError for an unknown table."""
+    """Implements ``answer`` for views of a single profile. Raises NotFoundError for an unknown table."""
     params = part.remaining(params)
     if params.table is not None:
         if params.table not in part.frames:
@@ -250,10 +250,9 @@ def _names(frames: Mapping[str, Frame]) -> str:
 
 
 def page(frame: Frame, params: Params) -> Table:
-    """Filters, sorts and cuts a frame. Sorting is stable; nulls come last. Raises BadRequest for an unknown column or
-    invalid regex.
+    """Filters, sorts and pages a table. Raises BadRequest for an unknown column or invalid regex.
 
-    Requests for a full table return ``Whole``.
+    Sorting is stable; nulls come last. Returns a ``ColumnTable`` if ``params.as_columns`` is set.
     """
     rows, sort = matching(frame, params)
     if params.as_columns:
@@ -292,13 +291,13 @@ def page(frame: Frame, params: Params) -> Table:
 
 
 def rows_of(data: pa.Table, keys: Sequence[str]) -> list[dict[str, Scalar]]:
-    """Returns rows in wire format, with these columns."""
+    """Returns the rows in wire format, with the columns ``keys`` only."""
     lists = [values_of(data[key]) for key in keys]
     return [dict(zip(keys, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def values_of(column: pa.ChunkedArray) -> list[Scalar]:
-    """Returns values in wire format. A dictionary column holds optional flags: true, false, "unknown"."""
+    """Returns the values in wire format. A dictionary column contains optional flags: true, false or "unknown"."""
     values: list[Scalar] = column.to_pylist()
     if pa.types.is_dictionary(column.type):
         return [FLAGS.get(str(value), value) for value in values]
@@ -306,7 +305,10 @@ def values_of(column: pa.ChunkedArray) -> list[Scalar]:
 
 
 def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
-    """Positions of rows that match search and filters, sorted, and the applied sort. Raises BadRequest."""
+    """Returns the sorted indices of rows that match search and filters, and the sort order.
+
+    Raises BadRequest for an unknown column or invalid regex.
+    """
     data = frame.data
     found = np.ones(data.num_rows, np.bool_)
     for key, value in params.where:
@@ -326,7 +328,7 @@ def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
 
 
 def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
-    """Positions sorted by a column; stable, with nulls last in both directions."""
+    """Indices sorted by a column; stable, with nulls last in both directions."""
     unknown = _flags(pc.is_null(values))
     if pa.types.is_floating(values.type):
         numbers = pc.fill_null(values, 0).to_numpy()
@@ -342,7 +344,7 @@ def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
 
 
 def _ranks(values: pa.ChunkedArray) -> Int64:
-    """Rank of each text or flag among the distinct ones, because texts repeat. Ranks of nulls are unused."""
+    """Rank of each value among the distinct values; undefined for nulls."""
     encoded = values.combine_chunks().dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order) + 1, np.int64)
@@ -357,7 +359,7 @@ def _flags(values: pa.ChunkedArray) -> Bool:
 
 
 def _equal(values: pa.ChunkedArray, text: str) -> Bool:
-    """Flags of values equal to ``text``; an empty text matches null."""
+    """Mask of the values equal to ``text``; an empty text matches null."""
     if not text or not pa.types.is_integer(values.type):
         return _flags(pc.equal(pc.fill_null(values.cast(pa.large_string()), ""), text))
     if not re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text):
@@ -366,7 +368,7 @@ def _equal(values: pa.ChunkedArray, text: str) -> Bool:
 
 
 def coverage_of(parts: Sequence[Part], params: Params) -> CoverageInfo:
-    """Returns the coverage of an answer about several profiles."""
+    """Returns the combined coverage of several profiles."""
     every = [part.coverage for part in parts]
     return CoverageInfo(
         window_ns=max(c.window_ns or 0 for c in every),
@@ -378,7 +380,7 @@ def coverage_of(parts: Sequence[Part], params: Params) -> CoverageInfo:
 
 
 def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
-    """Returns ``start_ns`` and ``end_ns``, by default the bounds of the trace. Raises BadRequest."""
+    """Returns ``start_ns`` and ``end_ns`` of the request, by default the bounds of the trace. Raises BadRequest."""
     start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else max(0, start)
     end = max(trace.coverage.end_ns, start + 1) if end is None else end
@@ -388,7 +390,7 @@ def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
 
 
 def int_param(params: Params, key: str) -> int | None:
-    """Returns an integer parameter of the view, None if missing. Raises BadRequest."""
+    """Returns an integer parameter of the view, None if missing. Raises BadRequest if it is not an integer."""
     text = params.get(key)
     if not text:
         return None
@@ -399,7 +401,7 @@ def int_param(params: Params, key: str) -> int | None:
 
 
 def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]:
-    """Flags of integers between ``min_<key>`` and ``max_<key>``; nulls never match."""
+    """Yields masks of integers between ``min_<key>`` and ``max_<key>``; nulls never match."""
     if not pa.types.is_integer(values.type):
         return
     for side, keeps in (("min", pc.greater_equal), ("max", pc.less_equal)):
@@ -409,7 +411,6 @@ def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]
 
 
 def _holding(frame: Frame, search: str) -> Bool:
-    """Rows with a text column that contains ``search``. Raises BadRequest for an invalid regex."""
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
     found = np.zeros(frame.data.num_rows, np.bool_)
     if not texts:
@@ -421,7 +422,7 @@ def _holding(frame: Frame, search: str) -> Bool:
 
 
 def holding(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
-    """Returns which texts contain ``search``, ignoring case; ``/.../`` is a regex.
+    """Returns which texts contain ``search``, ignoring case. A search in slashes (``/.../``) is a regex.
 
     RE2 runs in time linear in the text. Raises BadRequest for an invalid regex.
     """

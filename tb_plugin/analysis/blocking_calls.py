@@ -1,4 +1,4 @@
-"""Calls in which the CPU waits for a device or thread."""
+"""CPU calls that wait for a device or thread."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PAGEABLE_COPIES = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host)
 
 @remembered
 def waits_for_device(trace: TraceTable) -> Bool:
-    """Returns which rows are calls that wait for a device.
+    """Returns a mask of the calls that wait for a device.
 
-    Asynchronous copies with pageable memory also wait: either the copy ended before the call did, or it goes to pageable
-    memory. ``.item()`` and ``.cpu()`` synchronize this way.
+    Asynchronous copies to or from pageable memory also wait, as in ``.item()`` and ``.cpu()``. They are recognized
+    in two ways: the copy ended before the call did, or its target is pageable memory.
     """
     waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[trace.name]
     waits |= trace.calls_that(CallRole.WAIT)
@@ -41,9 +41,10 @@ def waits_for_device(trace: TraceTable) -> Bool:
 
 @remembered
 def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Returns the threads that hand operators over to others and the executing threads, as track numbers.
+    """Returns two arrays of track numbers: threads that hand operators to other threads, and threads that execute
+    them.
 
-    A recorded arrow from a runtime call to an operator of another thread marks them.
+    The trace shows this as an arrow from a runtime call to an operator on another thread.
     """
     tail, head = trace.arrows.tail, trace.arrows.head
     handed = (trace.kind[tail] == EventKind.RUNTIME) & (trace.kind[head] == EventKind.OPERATOR)
@@ -52,16 +53,16 @@ def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
 
 
 def asking_tracks(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns, for launched device work, the tracks of the launching thread and of the requesting thread.
+    """Returns the tracks of the threads that launched the device rows or requested the launch.
 
-    If a thread launches work from its queue, the requesting thread is the one with the operators.
+    If a thread launches work from a queue, the thread with the operators requested it.
     """
     launch, asks = launch_tracks(trace, rows)
     return np.concatenate((launch, asks[asks != MISSING])).astype(np.int64)
 
 
 def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
-    """Returns the tracks of launching and requesting thread of device rows; -1 = none."""
+    """Returns the tracks of the launching and the requesting thread for each device row (-1 = none)."""
     track = np.append(trace.track, MISSING).astype(np.int64)
     launch = track[np.append(trace.launch, MISSING)[rows]]
     operator = track[np.append(trace.operator, MISSING)[rows]]
@@ -69,16 +70,17 @@ def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
 
 
 def awaits_thread(trace: TraceTable) -> Bool:
-    """Returns which rows are runtime calls that wait for another thread of the framework."""
+    """Returns a mask of the runtime calls that wait for another thread of the framework."""
     found: Bool = name_matches(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)
     return found
 
 
 @remembered
 def profiler_waits(trace: TraceTable) -> Ranges:
-    """Returns when a thread waits for another one of its process that is busy with profiler work.
+    """Returns the time ranges during which a thread waits for a thread of its process that is busy with profiler
+    work.
 
-    Unrecorded programs do not spend this time, so no fix can save it.
+    Without the profiler this time would not be spent, so no fix can save it.
     """
     waits, own = np.flatnonzero(awaits_thread(trace)), np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     if not len(waits) or not len(own):

@@ -1,4 +1,4 @@
-"""Factors from algorithm bandwidth to bus bandwidth, as in nccl-tests."""
+"""Ratio of bus bandwidth to algorithm bandwidth, as in nccl-tests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from tb_plugin.analysis.collective_names import POINT_TO_POINT
 
 
 def has_larger_side(collective: str) -> bool:
-    """Returns whether S of nccl-tests is the larger buffer, which is group-size times the smaller one."""
+    """Returns whether nccl-tests uses the larger buffer (group size times the smaller one) as the size S."""
     return collective in ("all_gather", "gather", "scatter", "broadcast", "recv")
 
 
 def bus_factor(collective: str, ranks: int) -> float | None:
-    """Returns bus bandwidth divided by algorithm bandwidth (nccl-tests); None if undefined."""
+    """Returns bus bandwidth divided by algorithm bandwidth, as in nccl-tests; None if undefined."""
     if ranks < 1:
         return None
     if collective == "all_reduce":

@@ -1,6 +1,6 @@
 """Busy times of devices.
 
-Gaps, device time and idle time are all measured against them.
+Idle time, idle gaps and device time are computed from them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ Int64 = npt.NDArray[np.int64]
 
 @remembered
 def covered_work(trace: TraceTable) -> Int64:
-    """Returns the rows of device work that overlap the opened window.
+    """Returns the rows of device work that overlap the loaded window.
 
-    An opened window also contains later work that was launched in it, without the concurrent work.
+    A loaded window also contains later device work that was launched inside it. That work is omitted, because work
+    running at the same time is not loaded.
     """
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     start = trace.start_ns[rows]
@@ -34,7 +35,10 @@ def covered_work(trace: TraceTable) -> Int64:
 
 @remembered
 def device_busy(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns the busy times of each device (position in ``trace.devices``, -1 = unknown), over all streams."""
+    """Returns the busy times of each device over all its streams.
+
+    Keys are indices into ``trace.devices`` (-1 = unknown).
+    """
     rows = covered_work(trace)
     order = stable_order(trace.device[rows])
     rows = rows[order]

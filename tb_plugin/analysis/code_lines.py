@@ -1,4 +1,4 @@
-"""The Python line behind each CPU event."""
+"""The Python line that executed each CPU event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HAS_LINE = re.compile(r"[(:][0-9]+\)")
 
 @dataclass(frozen=True, eq=False)
 class CodeLines:
-    """``texts`` by number; ``of``: the number of each row, and one more for -1. -1 = unknown."""
+    """``of`` maps each row to an index into ``texts`` (-1 = unknown), with one extra entry for row -1."""
 
     of: Int32
     texts: pa.Array
@@ -33,10 +33,11 @@ class CodeLines:
 
 @remembered
 def code_lines(trace: TraceTable) -> CodeLines:
-    """Returns the Python line around each host row, if recorded.
+    """Returns the Python line that was executing at each host row, if recorded.
 
-    That is the innermost Python function outside the framework and the standard library, else the innermost one with a line.
-    Without Python calls, the recorded stack of the operator (or the next enclosing one with a stack) is used in the same way.
+    Uses the innermost Python function outside the framework and the standard library. Without one, uses the
+    innermost function with a line number. Without Python calls, searches the recorded stack of the nearest
+    enclosing operator in the same way.
     """
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
     names = _distinct(trace, trace.name[python])
@@ -87,6 +88,5 @@ def _is_outside(trace: TraceTable, text: str) -> bool:
 
 
 def _of_stack(trace: TraceTable, text: str | None) -> str | None:
-    """The line of a recorded stack (innermost first, separated by ``;``); None without one."""
     frames = (text or "").split(";")
     return next((frame for frame in frames if _is_outside(trace, frame)), frames[0]) or None

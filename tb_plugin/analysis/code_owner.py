@@ -1,8 +1,8 @@
 """Owner of a stack frame: framework, library or user code.
 
-Frames read ``path(line): function``. The profiler strips ``sys.path`` entries from paths, so ``torch/nn/functional.py`` and
-``threading.py`` are recognized by their first part. An installed package looks like a package next to the script, so known
-ones are listed.
+Frames read ``path(line): function``. The profiler strips ``sys.path`` entries, so ``torch/nn/functional.py`` is
+recognized by its first folder. Installed packages look like user packages in these paths, so the common ones are
+listed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ THIRD_PARTY_PACKAGES = frozenset((
     "torchgen", "torchrec", "torchtext", "torchvision", "tqdm", "transformer_engine", "transformers", "triton", "trl",
     "typing_extensions", "urllib3", "vllm", "wandb", "xformers", "yaml",
 ))  # fmt: skip
-"""Third-party packages, for paths that do not say so."""
+"""Third-party packages, for paths without a ``site-packages`` folder."""
 # As written by PyTorch, and by VizTracer: ``function (path:line)``.
 _FRAME_FORMAT = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<rest>.+)")
@@ -34,12 +34,12 @@ _TORCH_CHECKOUT = re.compile(
 )
 _WHOLE = re.compile(r"/|[A-Za-z]:/")
 _SOURCES = re.compile(r"/(?:python|src|lib)/(?P<top>[^/]+)/")
-# Differs between objects, not functions: ``<built-in method append of list object at 0x7f...>``.
+# An address in the name of a built-in method: ``<built-in method append of list object at 0x7f...>``.
 ADDRESS = r" at 0x[0-9a-fA-F]+"
 
 
 def package_of(name: str) -> tuple[str, bool]:
-    """Returns the package of a Python call by its name, and whether it is framework code."""
+    """Returns the package of a Python call, and whether it is framework code."""
     if name.startswith("<"):
         return _inside(name)
     found = _FRAME_FORMAT.match(name)
@@ -54,7 +54,7 @@ def package_of(name: str) -> tuple[str, bool]:
     top = _top(installed["rest"] if installed else path)
     if installed is not None:
         return top, True
-    # An absolute path is on no import path: a checkout, or a script elsewhere.
+    # Absolute paths are outside of all import paths: a checkout, or a script elsewhere.
     whole = _WHOLE.match(path) is not None
     return (
         (STANDARD, True)
@@ -64,7 +64,7 @@ def package_of(name: str) -> tuple[str, bool]:
 
 
 def _inside(name: str) -> tuple[str, bool]:
-    """Package of code without a file: the interpreter, or generated code."""
+    """Package of code that has no file, such as the interpreter and generated code."""
     if name.startswith("<frozen "):
         return STANDARD, True
     if name.startswith(("<built-in ", "<method ", "<slot wrapper ")):
@@ -73,7 +73,7 @@ def _inside(name: str) -> tuple[str, bool]:
 
 
 def _top(path: str) -> str:
-    """The first part of a path; for absolute paths the folder that looks like a package."""
+    """First folder of a path. For absolute paths, the folder that is most likely a package."""
     if _WHOLE.match(path):
         found = _SOURCES.search(path)
         parts = path.split("/")

@@ -1,4 +1,4 @@
-"""Names of collectives and bandwidth factors of nccl-tests."""
+"""Normalized names of collectives."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ WAIT, BATCH_END = "wait", "end_coalescing"
 NOT_COLLECTIVE = frozenset({WAIT, BATCH_END, "init", "pg_init", "start_coalescing"})
 POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
 UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})
-"""Collectives whose workers may send and receive different numbers of elements."""
+"""Collectives that may send and receive different numbers of elements per rank."""
 
 
 def collective_name(text: str) -> str:
-    """Returns the common spelling: ``all_reduce`` for ``c10d::allreduce_``, ``nccl:all_reduce``, ``ncclKernel_AllReduce``."""
+    """Returns the normalized name, such as ``all_reduce`` for ``c10d::allreduce_`` or ``ncclKernel_AllReduce``."""
     for pattern in (BACKEND, _DISPATCHER):
         if found := pattern.match(text):
             text = found.group(found.lastindex or 1)

@@ -1,7 +1,7 @@
 """Communication time: total and exposed.
 
-A collective with a device kernel is that kernel; the CPU calls that launch it are CPU time. All views and advice use this
-definition.
+A collective with a device kernel is measured by that kernel. The CPU calls that launch it are CPU time. All views
+and advice use this definition.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 COMMUNICATION_SHARE = 0.1
-"""Minimum share of step time for a finding about exposed communication."""
-# Advice against transfer time, not against waiting.
+"""Minimum exposed communication, as a share of step time, for a finding."""
+# Advice to reduce transfer time; waiting has its own advice.
 SEND_LESS = (
     "accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass hides the "
     "communication. Check convergence after each change."
@@ -35,7 +35,7 @@ _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
 
 
 def exposed(trace: TraceTable) -> Ranges:
-    """Returns when communication is exposed: nothing computes, copies or sets."""
+    """Returns the time ranges during which communication runs without overlapping computation, copies or memsets."""
     talking = communicating(trace)
     if not len(talking):
         return EMPTY
@@ -44,21 +44,24 @@ def exposed(trace: TraceTable) -> Ranges:
 
 
 def communicating(trace: TraceTable) -> Ranges:
-    """Returns when a collective runs, on any thread or device."""
+    """Returns the time ranges during which a collective runs on any thread or device."""
     return _covered(trace, communicates(trace))
 
 
 def computing(trace: TraceTable) -> Ranges:
-    """Returns when a kernel other than communication runs; without such kernels, when the CPU computes."""
+    """Returns the time ranges during which a kernel other than communication runs.
+
+    Without such kernels, uses CPU computation.
+    """
     kernels = _covered(trace, (trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     return kernels if len(kernels) else _host_computation(trace)
 
 
 def communicates(trace: TraceTable) -> Bool:
-    """Returns which rows are communication.
+    """Returns a mask of the communication events.
 
-    These are collective kernels and the work of process groups on the CPU (gloo, MPI, UCC). Without kernels it is the work of
-    any process group, else calls of collectives.
+    These are collective kernels and the work of CPU process groups (gloo, MPI, UCC). Without collective kernels,
+    they are the work of any process group, or else the calls of collectives.
     """
     kernels: Bool = trace.is_collective & (trace.kind == EventKind.KERNEL)
     host = calls_collective(trace)
@@ -70,7 +73,7 @@ def communicates(trace: TraceTable) -> Bool:
 
 
 def calls_collective(trace: TraceTable) -> Bool:
-    """Returns which host rows are calls of collectives, with or without device kernels."""
+    """Returns a mask of the host calls of collectives, with or without device kernels."""
     return trace.is_collective & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
 
 
@@ -79,9 +82,10 @@ def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:
 
 
 def _host_computation(trace: TraceTable) -> Ranges:
-    """When an operator runs on a thread without being part of, or delayed by, a collective.
+    """Time ranges during which a thread runs operators that are neither part of a collective nor blocked by one.
 
-    A thread that calls a collective computes nothing until it returns; the process group's own work runs concurrently.
+    A thread that calls a collective computes nothing until the call returns. Work of the process group itself runs
+    concurrently.
     """
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & ~trace.is_collective)
     calls = np.flatnonzero(calls_collective(trace))
@@ -92,8 +96,8 @@ def _host_computation(trace: TraceTable) -> Ranges:
 
 
 def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
-    """Ranges of operators outside collectives, without the collective calls on their thread."""
-    # A single axis with a separate stretch for each thread: positions of times among all times.
+    """Ranges of the operators outside of collectives, minus the blocking collective calls on the same thread."""
+    # Maps the times of all threads to one axis, with a separate range for each thread.
     both = np.concatenate((operators, calls))
     times, place = np.unique(np.concatenate((trace.start_ns[both], trace.ends(both))), return_inverse=True)
     if not len(times):

@@ -1,4 +1,4 @@
-"""Directions of copies, from recorded texts or names."""
+"""Copy directions, such as host to device, from arguments or names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _DIRECTION_ARGUMENT = "kind"
 
 
 class Direction(NamedTuple):
-    """A direction of copies."""
+    """A copy direction, such as host to device."""
 
     key: str
     words: str
     whither: str
-    """Name of a stream that only has such copies."""
+    """Name of a stream that runs only copies of this direction."""
     pattern: re.Pattern[str]
-    """Name pattern: "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" ..."""
+    """Matches "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" and similar names."""
 
 
 def _direction(key: str, words: str, whither: str, source: str, target: str) -> Direction:
@@ -43,7 +43,9 @@ DIRECTIONS = (
 
 
 def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-    """Returns the string id of the text with each copy's direction: recorded text, else its name."""
+    """Returns the string id of the text that names each copy's direction: the recorded argument, or else the event
+    name.
+    """
     args = trace.device_args
     stated = np.full(len(trace), MISSING, np.int32)
     stated[args.row] = args.direction
@@ -52,9 +54,9 @@ def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArra
 
 
 def directions_of(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the position in ``DIRECTIONS`` of each copy; -1 = unknown.
+    """Returns the index into ``DIRECTIONS`` of each copy (-1 = unknown).
 
-    A recorded direction is more exact than the name; an argument ``kind`` is used if the name has no direction.
+    The recorded direction has priority over the event name. Without both, the argument ``kind`` is used.
     """
     found = _direction_in(trace, copy_texts(trace, copies))
     for column in trace.others:
@@ -66,7 +68,6 @@ def directions_of(trace: TraceTable, copies: Int64) -> Int64:
 
 
 def _direction_in(trace: TraceTable, texts: npt.NDArray[np.integer]) -> Int64:
-    """The first direction in each text; each text is checked once."""
     found = np.full(len(trace.strings) + 1, MISSING, np.int64)
     for text in np.unique(texts[texts != MISSING]).tolist():
         name = trace.strings[text]

@@ -1,4 +1,4 @@
-"""Frequency of device cores during kernels."""
+"""Core frequency of devices during kernels."""
 
 from __future__ import annotations
 
@@ -25,50 +25,56 @@ MOST_HERTZ = 1e12
 
 @dataclass(frozen=True, eq=False)
 class Frequency:
-    """Sampled core frequency: ``hertz[i]`` holds from ``start_ns[i]`` to ``end_ns[i]``.
+    """Sampled core frequency: ``hertz[i]`` applies from ``start_ns[i]`` to ``end_ns[i]``.
 
-    Each piece ends at the start of the next one.
+    Each sample ends where the next one starts.
     """
 
     start_ns: Int64
     end_ns: Int64
     hertz: Float64
     normal_hertz: float
-    """The vendor's normal frequency under load."""
+    """Normal frequency under load, according to the vendor."""
     idle_hertz: float
 
     @property
     def is_low(self) -> Bool:
-        """Returns which pieces are below normal but above idle frequency.
+        """Returns, for each sample, whether it is below the normal and above the idle frequency.
 
-        None if a device never reaches the family's normal frequency: its own normal frequency is unknown.
+        All are False on a device that never reaches ``normal_hertz``, because its own normal frequency is unknown.
         """
         reached: bool = bool((self.hertz >= self.normal_hertz).any())
         return (self.hertz < self.normal_hertz) & (self.hertz > self.idle_hertz) & reached
 
     @property
     def low(self) -> Ranges:
-        """Returns when the frequency is below normal."""
+        """Returns the time ranges during which the frequency is low."""
         return union(self.start_ns[self.is_low], self.end_ns[self.is_low])
 
     def lowest(self, ranges: Ranges) -> float:
-        """Returns the lowest frequency in these ranges that is below normal and above idle."""
+        """Returns the lowest frequency of the low samples in these ranges, in hertz.
+
+        The ranges must contain a low sample.
+        """
         low_pieces = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
         return float(self.hertz[low_pieces].min())
 
     def mean(self, ranges: Ranges) -> float | None:
-        """Returns the mean frequency in these ranges; None if unknown."""
+        """Returns the mean frequency in these ranges, in hertz; None if unknown."""
         known = self._within(np.ones(len(self.hertz)), ranges.start, ranges.end).sum()
         return float(self._within(self.hertz, ranges.start, ranges.end).sum() / known) if known else None
 
     def lost_ns(self, start: Int64, end: Int64) -> Int64:
-        """Returns the time that each piece of work would save at normal frequency, assuming time scales with it."""
+        """Returns the time that each interval would save at normal frequency, in nanoseconds.
+
+        Assumes that duration is inversely proportional to frequency.
+        """
         share = np.where(self.is_low, 1 - self.hertz / self.normal_hertz, 0.0)
         # Whole nanoseconds; rounding must not exceed the sum over the trace.
         return np.floor(self._within(share, start, end) + 1e-3).astype(np.int64)
 
     def _within(self, value: Float64, start: Int64, end: Int64) -> Float64:
-        """The integral of a piecewise constant value over each window."""
+        """Integral over each interval of a function that is constant during each sample."""
         before = np.concatenate(([0.0], np.cumsum(value * (self.end_ns - self.start_ns))))
 
         def until(time: Int64) -> Float64:
@@ -81,7 +87,10 @@ class Frequency:
 
 @remembered
 def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
-    """Returns the frequency of device number ``device``; None if not recorded or invalid."""
+    """Returns the core frequency of a device; None if not recorded or invalid.
+
+    ``device`` is an index into ``trace.devices``.
+    """
     facts, counters = facts_of(trace), trace.counters
     if facts is None or not facts.frequency or not len(counters.time_ns):
         return None
@@ -98,7 +107,7 @@ def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
 
 
 def _of_device(trace: TraceTable, device: int) -> Bool:
-    """Counter values of a device: by their recorded device, else all if only one device ran kernels."""
+    """Mask of the counter values of one device. If only one device ran kernels, all values are its own."""
     counters, series = trace.counters, trace.counter_series
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     if len(np.unique(kernels[kernels != MISSING])) < 2:

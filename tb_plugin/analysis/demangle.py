@@ -1,4 +1,4 @@
-"""Readable forms of mangled C++ names."""
+"""Demangled C++ names."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from time import monotonic
 # Prefix of mangled C++ names.
 MANGLED = "_Z"
 _MAX_MANGLED_CHARS = 8192
-# Templates multiply.
+# Short mangled names may expand to very long ones.
 _MAX_READABLE_CHARS = 32_768
-# The remaining names of a table stay mangled.
+# After this time, the remaining names of a table stay mangled.
 _TABLE_TIMEOUT_S = 2.0
 
 
 def readable_names(names: Sequence[str | None]) -> list[str | None]:
-    """Returns the readable form of each mangled name; None for others and failures."""
+    """Demangles C++ names. The result is None for names that are not mangled or cannot be demangled."""
     found: dict[str, str | None] = {}
     until = monotonic() + _TABLE_TIMEOUT_S
     for name in names:

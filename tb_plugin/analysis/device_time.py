@@ -1,6 +1,6 @@
-"""Device time: exact partition of the window, and utilization ratios.
+"""Device time: exact breakdown of the window, and utilization ratios.
 
-The ratios are those of the old plugin, over the steps.
+The ratios over steps are defined as in the old plugin (torch-tb-profiler).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class DeviceTime:
-    """Times of one device over the whole trace and all streams; nanoseconds and counts.
+    """Times of one device over the entire trace and all its streams, in nanoseconds, and counts of events.
 
     ``compute + exposed_communication + exposed_memcpy + exposed_memset + unrecorded + idle == window`` exactly.
     """
@@ -54,7 +54,7 @@ class DeviceTime:
 
 @remembered
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
-    """Returns the partition of device number ``device`` (position in ``trace.devices``); None without work."""
+    """Returns the times of a device; None if it ran no work. ``device`` is an index into ``trace.devices``."""
     rows = _work_of(trace, device)
     if not len(rows):
         return None
@@ -96,9 +96,9 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
 
 @remembered
 def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
-    """Returns the compute time by class of kernel; the parts sum to ``DeviceTime.compute_ns``.
+    """Returns compute time per kernel class, in nanoseconds; it sums to ``DeviceTime.compute_ns``.
 
-    While kernels of several classes run, the class with the most kernel time on the device counts.
+    While kernels of several classes run, the time is attributed to the class with the most kernel time.
     """
     rows = _work_of(trace, device)
     rows = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
@@ -124,7 +124,7 @@ def _work_of(trace: TraceTable, device: int) -> Int64:
 
 
 def without_operator(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns device rows without an operator; in a window without those launched before it."""
+    """Returns the device rows without an operator. Rows launched before the loaded window are omitted."""
     launch = trace.launch[rows]
     known = (launch == MISSING) | (trace.start_ns[launch] >= trace.coverage.start_ns)
     unmatched: Int64 = rows[~has_operator(trace, rows) & known]
@@ -132,9 +132,9 @@ def without_operator(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def busy_title(trace: TraceTable, *chosen: str) -> str:
-    """Returns the title of *GPU busy* for these devices (by ids; none = all that ran kernels).
+    """Returns the title of the busy metric: "GPU busy", "NPU busy", or "Device busy" for a mix of devices.
 
-    "NPU busy"; "Device busy" if they have no common word.
+    ``chosen`` contains device ids; by default, all devices that ran kernels.
     """
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     ran = {trace.devices[number].id for number in np.unique(kernels[kernels != MISSING]).tolist()}
@@ -144,7 +144,7 @@ def busy_title(trace: TraceTable, *chosen: str) -> str:
 
 @dataclass(frozen=True)
 class DeviceRatios:
-    """Ratios of one device as in the old plugin, 0..1; None if not available."""
+    """Ratios of one device from 0 to 1, as in the old plugin; None if not available."""
 
     utilization: float | None
     sm_efficiency: float | None
@@ -155,9 +155,10 @@ class DeviceRatios:
 
 @remembered
 def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None) -> DeviceRatios:
-    """Returns ratios over the steps with these labels, None = all. See ``_recorded_cycles``.
+    """Returns ratios over the steps with these labels (None = all steps).
 
-    Matrix unit ratios use the device's kernels in the steps. Raises BadRequest for unknown steps.
+    Pauses between recording cycles are excluded. Matrix unit ratios use the device's kernels in the steps. Raises
+    BadRequest for unknown steps.
     """
     chosen, times = select_rows(trace, steps).of(trace, EventKind.KERNEL), steps_of(trace, steps)
     kernels = np.flatnonzero((trace.device == device) & (trace.kind == EventKind.KERNEL))
@@ -181,9 +182,9 @@ def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None)
 
 
 def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
-    """Windows of consecutive steps: time between two recording cycles belongs to no step.
+    """Ranges of consecutive steps, without the pauses between recording cycles.
 
-    The profiler numbers every step, so a gap in numbers means that it paused.
+    The profiler numbers every step, so a gap in the numbers is a pause.
     """
     apart = np.diff(places) != 1
     if steps.source == PROFILER:
@@ -194,7 +195,7 @@ def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
 
 
 def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
-    """Blocks per SM and occupancy of the kernels, NaN if not recorded."""
+    """Blocks per SM and occupancy of each kernel, NaN if not recorded."""
     blocks, occupancy = np.full(len(trace), np.nan), np.full(len(trace), np.nan)
     blocks[trace.device_args.row] = trace.device_args.blocks_per_sm
     occupancy[trace.device_args.row] = trace.device_args.occupancy
@@ -202,7 +203,7 @@ def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
 
 
 def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, windows: Ranges) -> float | None:
-    """Sum of blocks per SM of running kernels, capped at 1, averaged over the windows; None without kernels with a value."""
+    """Mean over the windows of min(1, sum of blocks per SM of the running kernels); None if no kernel has a value."""
     valued = (blocks > 0) & (end > start)
     if not valued.any():
         return None

@@ -1,4 +1,4 @@
-"""Donuts of tables: the largest rows and the rest."""
+"""Donut charts of tables: the largest rows and the rest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ SLICES = 10
 
 
 def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str = "") -> Breakdown:
-    """Returns a donut of the ``SLICES`` largest rows by ``key`` and the rest. Slices lead to table rows.
+    """Returns a donut chart of the ``SLICES`` largest rows by ``key``, and the rest. Each slice links to its table
+    row.
 
-    ``group`` is the table they lead to, if not the view's first.
+    ``group`` is the table to link to; by default, the first table of the view.
     """
     data = frame.data.sort_by([(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)

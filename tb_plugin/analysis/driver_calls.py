@@ -1,4 +1,4 @@
-"""Driver calls for device memory."""
+"""Driver calls that allocate or release device memory."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ MIN_SETUP_NS = 500_000_000
 
 @dataclass(frozen=True)
 class DriverCalls:
-    """Top-level calls that start in ``steps_ns`` nanoseconds of steps, and their time on the host."""
+    """Counts and host times of top-level driver calls in steps; ``steps_ns`` is the duration of the steps."""
 
     malloc_calls: int
     malloc_ns: int
     free_calls: int
     free_ns: int
     setup_calls: int
-    """Calls that initialize the driver."""
+    """Number of calls that also initialize the driver."""
     setup_ns: int
     steps_ns: int
     recorded: bool
-    """Whether the trace has steps; otherwise the whole recording counts as one step."""
+    """Whether the trace contains steps; otherwise the entire recording is one step."""
     expandable: bool
-    """Whether any call is for an expandable segment."""
+    """Whether any call maps or unmaps memory of an expandable segment."""
 
     @property
     def usual_calls(self) -> int:
-        """Returns the number of calls without those that initialize the driver."""
+        """Returns the number of calls, excluding those that initialize the driver."""
         return self.malloc_calls + self.free_calls - self.setup_calls
 
     @property
     def usual_ns(self) -> int:
-        """Returns their time, nanoseconds."""
+        """Returns the time of ``usual_calls`` in nanoseconds."""
         return self.malloc_ns + self.free_ns - self.setup_ns
 
 
 def step_time(steps: Steps) -> Ranges:
-    """Returns the time of these steps on the host; a recording without steps counts as one step."""
+    """Returns the host time of these steps. Without recorded steps, returns the entire recording."""
     return union(steps.host_start_ns, steps.host_end_ns) if steps.recorded else union(steps.start_ns, steps.end_ns)
 
 
 def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
-    """Returns the calls that start in these ranges of host time."""
+    """Returns counts and times of the driver calls that start in these ranges of host time."""
     rows = _outermost(trace, steps)
     gets = trace.calls_that(CallRole.ALLOCATE, CallRole.MAP)
     got, freed = rows[gets[rows]], rows[~gets[rows]]
@@ -85,7 +85,7 @@ def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
 
 
 def usual_calls(trace: TraceTable, steps: Ranges) -> Int64:
-    """Returns the rows of these calls, without those that initialize the driver."""
+    """Returns the rows of driver calls in these ranges, excluding calls that initialize the driver."""
     rows = _outermost(trace, steps)
     return rows[~set_up(trace, rows)]
 
@@ -101,9 +101,10 @@ def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
 
 
 def set_up(trace: TraceTable, rows: Int64) -> Bool:
-    """Returns which of these calls initialize the driver: the unusually long ones during which no device is busy.
+    """Returns, for each call, whether it initializes the driver: it is unusually long and the devices are mostly
+    idle.
 
-    A release of memory waits for the device, so it may be as long as the remaining work.
+    A long call with a busy device may be a memory release that waits for the device.
     """
     far = sets_up(trace.dur_ns[rows])
     some = rows[far]
@@ -113,9 +114,8 @@ def set_up(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def sets_up(dur_ns: Int64) -> Bool:
-    """Returns which of these calls are unusually long.
-
-    Their duration is more than ``MAX_MEDIANS`` times the median (the lower one of an even number).
+    """Returns, for each call, whether it is unusually long: over ``MAX_MEDIANS`` times the median and
+    ``MAX_USUAL_NS``, or over ``MIN_SETUP_NS``.
     """
     if not len(dur_ns):
         return np.zeros(0, np.bool_)
@@ -124,13 +124,14 @@ def sets_up(dur_ns: Int64) -> Bool:
 
 
 def creates_context(trace: TraceTable) -> Int64:
-    """Returns the rows of calls that create a context or load code, by duration: no name identifies them.
+    """Returns the rows of calls that create a context or load code. They are found by duration, because no name
+    identifies them.
 
-    Candidates are runtime calls that neither wait nor launch, and the first launch of each kernel in a process. Copies
-    and graph launches are excluded: their duration depends on their size.
+    Candidates are runtime calls that neither wait nor launch, and the first launch of each kernel in a process.
+    Copies and graph launches are excluded, because their duration depends on their size.
     """
     calls = trace.kind == EventKind.RUNTIME
-    launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is for work without a launch
+    launching = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch
     launching[trace.launch] = True
     other = calls & ~launching[:-1] & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
     others = np.flatnonzero(other)
@@ -138,7 +139,7 @@ def creates_context(trace: TraceTable) -> Int64:
 
 
 def _loading_launches(trace: TraceTable) -> Int64:
-    """Returns first launches of a kernel in a process that are much longer than most launches."""
+    """First launches of a kernel in a process that take much longer than most launches."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
     launches = np.unique(trace.launch[kernels]).astype(np.int64)
     launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
@@ -156,7 +157,7 @@ def _loading_launches(trace: TraceTable) -> Int64:
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:
-    """Returns the finding on driver calls; None if all of them initialize the driver."""
+    """Returns the finding on driver calls; None if there are none, or if all of them initialize the driver."""
     if not calls.usual_calls:
         return None
     share = calls.usual_ns / calls.steps_ns if calls.steps_ns else 0.0

@@ -1,4 +1,4 @@
-"""Notices about parts that failed."""
+"""Notices about profiles whose analysis failed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Trees of rows: sums, paths, pre-order and outermost calls.
+"""Forests of calls: sums, paths, pre-order and outermost calls.
 
-Positions are used throughout; -1 = root.
+Nodes are indices; the parent of a root is -1.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 NODES_SENT = 20_000
-"""Larger trees are cut breadth-first; ``Tree.total_nodes`` has the full count."""
+"""Maximum number of nodes sent. Deeper nodes are dropped first; ``Tree.total_nodes`` is the full count."""
 
 
-# Calls nested thousands deep have thousands of levels with one row.
+# Levels with fewer rows are numbered in a Python loop, because deeply nested calls have thousands of small levels.
 _MAX_ROWS_IN_LOOP = 16
 
 
 def _numbered_few(keys: list[tuple[int, int]]) -> tuple[Int64, int]:
-    """Numbers of the keys by first appearance, and how many there are."""
     known: dict[tuple[int, int], int] = {}
     return np.array([known.setdefault(key, len(known)) for key in keys], np.int64), len(known)
 
 
 class Forest:
-    """n rows with their parents (positions among them, -1 = root); parents come before children."""
+    """Nodes with their parents as indices (-1 = root). A parent comes before its children."""
 
     def __init__(self, parent: Int32) -> None:
         self.parent = parent
@@ -42,7 +41,7 @@ class Forest:
         self.levels = np.split(order, bounds)
 
     def sums(self, own: Int64) -> Int64:
-        """Returns each value plus those of all descendants."""
+        """Returns, for each node, its value plus the values of all its descendants."""
         total = own.copy()
         if own.any():
             for rows in reversed(self.levels[1:]):
@@ -50,7 +49,7 @@ class Forest:
         return total
 
     def any_below(self, own: Bool) -> Bool:
-        """Returns whether any descendant has the flag."""
+        """Returns, for each node, whether any descendant has the flag."""
         below = np.zeros(len(own), np.bool_)
         if own.any():
             for rows in reversed(self.levels[1:]):
@@ -58,7 +57,7 @@ class Forest:
         return below
 
     def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
-        """Returns a number per row; rows share it if all labels up to the root are equal."""
+        """Returns a number for each node, equal for nodes with equal labels on the path from the root."""
         # A path is the parent's path plus a label: numbering by level gives equal paths equal numbers.
         label = group(*labels).of
         path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last entry is for -1
@@ -75,9 +74,10 @@ class Forest:
         return path[:-1]
 
     def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
-        """Returns numbers as ``paths`` does, but shared only by consecutive rows of the same place.
+        """Returns numbers like ``paths``, but only consecutive nodes share one.
 
-        Rows without a parent are at the same place only if their ``root`` is equal.
+        Nodes share a number if their labels are equal and their parents share one. Roots must also have an equal
+        ``root``.
         """
         run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last entry is for -1
         offset = 0
@@ -97,7 +97,7 @@ class Forest:
 
 
 def _depths(parent: Int32) -> Int32:
-    """Distance from the root, by pointer doubling: O(n log depth)."""
+    """Distance of each node from its root, by pointer doubling in O(n log depth)."""
     depth: Int32 = (parent != MISSING).astype(np.int32)
     hop = parent.copy()
     rows = np.flatnonzero(depth)
@@ -109,8 +109,9 @@ def _depths(parent: Int32) -> Int32:
 
 
 def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
-    """Returns positions in pre-order; siblings with the largest first value (then the next ones) first. ``parent`` -1 =
-    root.
+    """Returns node indices in pre-order.
+
+    Siblings are sorted by the first of ``values``, then by the next, largest first.
     """
     children: dict[int, list[int]] = {}
     above = parent.tolist()
@@ -125,7 +126,10 @@ def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
 
 
 def cut(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
-    """Returns at most ``most`` nodes of a pre-order, upper ones first, and their parents as positions among them."""
+    """Returns at most ``most`` nodes of a pre-order, and the parent of each as an index into them.
+
+    Upper nodes have priority.
+    """
     if len(order) > most:
         depth: dict[int, int] = {}
         for node in order:
@@ -137,7 +141,10 @@ def cut(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int
 
 
 def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
-    """Returns the positions (ascending) of rows (-1 = none) and their ancestors, with parents as positions among these."""
+    """Returns these nodes and their ancestors in ascending order, and the parent of each as an index into them.
+
+    A -1 in ``some`` is ignored.
+    """
     needed = np.zeros(len(parent) + 1, np.bool_)
     level = np.unique(some[some != MISSING])
     while len(level):
@@ -150,7 +157,7 @@ def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64,
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Spans of n rows: track, start and end in nanoseconds; sorted by start, longest first."""
+    """Time ranges in nanoseconds with their tracks, sorted by start, longest first."""
 
     track: Int32
     start: Int64
@@ -158,11 +165,14 @@ class Spans:
 
 
 def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
-    """Returns the rows that no earlier row of the same key and track encloses: the calls that count in totals."""
+    """Returns, for each call, whether no call with the same key encloses it on its track.
+
+    Totals count only these calls.
+    """
     of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
     order = stable_order(of)
     start, end = (time[order] for time in side_by_side((of, spans.start), (of, spans.end)))
-    # The latest end so far; another group's ends lie before every start of this one.
+    # Latest end so far. All ends of earlier groups precede the starts of this group.
     furthest = np.concatenate(([MISSING], np.maximum.accumulate(end)[:-1]))[: len(key)]
     first: Bool = np.empty(len(key), np.bool_)
     first[order] = (furthest < end) | (furthest <= start)
@@ -170,10 +180,10 @@ def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
 
 
 def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> Bool:
-    """Returns the rows without an ancestor of the same key, like ``outermost``; ``parent``: a position, -1 = none.
+    """Returns, for each call, whether no ancestor has the same key; ``parent`` contains indices (-1 = none).
 
-    Differs only for partly overlapping calls, which may nest in time but not in the tree: their launches are in no other
-    total. Calls without a track (-1) have no time, so only the tree counts.
+    Differs from ``outermost`` for partly overlapping calls and for calls without a track (-1): only the tree
+    decides.
     """
     counted: Bool = outermost(key, spans) & (spans.track != MISSING)
     left = np.flatnonzero(~counted)

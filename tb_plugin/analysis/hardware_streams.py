@@ -1,6 +1,6 @@
 """Hardware streams of device work.
 
-Timeline tracks may differ: a graph's work may have lanes of its own.
+They may differ from the tracks of the timeline, where the work of a graph may have its own lanes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class HardwareStreams:
-    """Streams by number: tracks first, then streams without a track."""
+    """Stream names by number; the tracks come first, then streams without a track."""
 
     of: Int32
-    """Stream number of each row; on the host the track."""
+    """Stream number of each row; for host rows, the track."""
     names: tuple[str, ...]
 
 
 @remembered
 def hardware_streams(trace: TraceTable) -> HardwareStreams:
-    """Returns the stream of each row: the recorded one, else its track."""
+    """Returns the hardware stream of each row: the recorded one, or else its track."""
     of = trace.track.copy()
     names = [track.tid.removeprefix("stream").strip() for track in trace.tracks]
     known = {

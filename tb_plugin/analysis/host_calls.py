@@ -28,36 +28,35 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class UnmatchedBackward:
-    """Selected backward operators outside all calls, like their forward operators."""
+    """Selected backward operators outside of all calls, whose forward operators are outside of all calls too."""
 
     operators: int
     untied: int
-    """Those with an unknown forward operator."""
+    """Number of these operators whose forward operator is unknown."""
     host_ns: int
 
 
 @dataclass(frozen=True, eq=False)
 class HostCalls:
-    """Selected calls of modules or compiled code, by time; ``parent`` is a position among them.
+    """Selected calls of modules or compiled code, sorted by time; ``parent`` is the index of the enclosing call.
 
-    Virtual calls for replayed work come last (``graphs/scope_calls.py``). Times in nanoseconds are each call's own.
-
-    ``device``: launched by the call outside nested calls. ``backward_device`` and ``backward_host``: time of backward
-    operators matched to its direct operators. ``recomputed``: part of ``device`` launched again in a backward pass.
-    ``in_backward``: a backward operator encloses the call.
+    Virtual calls of replayed work come last (``graphs/scope_calls.py``). Times are in nanoseconds and exclude
+    nested calls, except ``host_total_ns``. ``device`` is work launched by the call. ``backward_device`` and
+    ``backward_host`` are times of the backward operators of its operators. ``recomputed`` is the part of ``device``
+    that recomputes activations in the backward pass. ``in_backward``: a backward operator encloses the call.
     """
 
     row: Int64
-    """Rows of the trace, -1 for replayed calls."""
+    """Row of the call in the trace (-1 = virtual)."""
     is_replayed: Bool
-    """True for calls that only exist in a capture."""
+    """Whether the call is virtual."""
     enclosed: InReplays
     name: Int32
-    """String id."""
+    """Name of the call (string id)."""
     spans: Spans
     parent: Int32
     key: Int64
-    """Number of the callee: for modules of its name and id."""
+    """Key of the callee; modules are distinguished by name and id."""
     host_self_ns: Int64
     host_total_ns: Int64
     device: Int64
@@ -71,23 +70,23 @@ class HostCalls:
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    """The calls of a view: host rows, captured scopes, and the key of each."""
+    """The calls of a view: host rows and captured scopes, with a key per callee."""
 
     row: Int64
     key: Int64
     bears: Bool
-    """Which of all scopes of the origins are such calls."""
+    """Mask over ``Origins.scopes`` of the scopes that are calls of the view."""
     scope_key: Int64
 
 
 def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostCalls:
-    """Returns these host rows as calls with their own host, device and backward times."""
+    """Returns the calls of a view with their host, device and backward times in the selected steps."""
     rows = called.row
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
     end = trace.ends(rows)
 
     def around(source: npt.NDArray[np.integer]) -> Int32:
-        """The innermost call open at the start of each row, -1 also for -1."""
+        """Index of the innermost call enclosing the start of each row (-1 = none, also for row -1)."""
         found = np.full(len(source), MISSING, np.int32)
         known = source != MISSING
         at = source[known]
@@ -148,10 +147,9 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
 
 
 def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: Int32) -> Bool:
-    """Work launched by hooks of parameters, which belongs to no module.
+    """Mask of the work launched by gradient hooks, which is attributed to no module.
 
-    Data parallel training sends gradients of many modules in the AccumulateGrad of one: after the function itself, or
-    indistinguishable from it.
+    Data parallel training sends the gradients of many modules in the AccumulateGrad of one of them.
     """
     at = every.of[trace.operator[work]]
     start, function = trace.start_ns[source], np.append(every.function, 0)[at]
@@ -161,7 +159,7 @@ def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: I
 
 
 def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
-    """Returns sums over groups of calls; totals skip calls nested in a call of the same group."""
+    """Returns sums per group of calls. Totals skip calls nested in a call of the same group."""
     once = outermost_of(groups.of, calls.spans, calls.parent)
     forest = Forest(calls.parent)
 

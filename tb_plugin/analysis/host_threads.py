@@ -1,4 +1,4 @@
-"""Host threads that make calls: names and idle state."""
+"""Host threads that make calls: names, times and idle state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _C_WAITS = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv
 
 
 def _waits() -> re.Pattern[str]:
-    """Patterns for ``file(line): function``, ``Class.function (file:line)`` and C functions with object or module."""
+    """Matches waits in the forms ``file(line): function``, ``Class.function (file:line)`` and C functions."""
     files = {file.replace(".py", r"\.py").replace("/", r"[/\\]"): names for file, names in _PYTHON_WAITS.items()}
     files_first = "|".join(rf"{file}\(\d+\): (?:{names})" for file, names in files.items())
     names_first = "|".join(rf"(?:{names}) \((?:.*[/\\])?{file}:\d+\)" for file, names in files.items())
@@ -71,23 +71,23 @@ class Thread:
     key: str
     name: str
     host_ns: int
-    """Time in calls that started in the selected steps."""
+    """Time in calls, within the selected steps."""
     wait_ns: int
-    """Part of it in waits with nothing nested."""
+    """Part of ``host_ns`` in waiting functions, excluding nested calls."""
     idle: bool
 
 
 def thread_key(track: Track) -> str:
-    """Returns process and thread id, which identify a track."""
+    """Returns process and thread id, which together identify a track."""
     return f"{track.pid}:{track.tid}"
 
 
 @remembered
 def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ...]:
-    """Returns the threads with frames, with their time in the selected steps.
+    """Returns the threads with stack frames, and their times in the selected steps.
 
-    An idle thread has no operators, runtime calls, modules or named ranges there, and waits nearly all of its time. If all
-    threads are idle, none is marked.
+    A thread is idle if it only waits: it runs no operators, runtime calls, modules or annotations. If all threads
+    are idle, none is marked.
     """
     frames = stack_frames(trace, "both", "none")
     if not len(frames.row):
@@ -117,7 +117,10 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
 
 
 def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:
-    """Key and name: the track's name, and for ``threading`` threads their function. ``rows`` are its first frames."""
+    """Key and name of a thread.
+
+    Threads started by ``threading`` are named by their function, found in the frames ``rows``.
+    """
     starts = thread_starts(trace)
     opens = np.flatnonzero(starts.thread == number)
     place = int(trace.track[starts.row[opens[0]]]) if len(opens) else number
@@ -130,7 +133,7 @@ def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:
 
 
 def _runs(trace: TraceTable, rows: Int64) -> str:
-    """The first call of a thread outside ``threading`` itself."""
+    """Name of the first frame outside of ``threading`` itself."""
     for row in rows:
         name = trace.strings[int(trace.name[row])]
         if not _MACHINERY.match(name):

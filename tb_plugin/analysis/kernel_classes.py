@@ -1,4 +1,4 @@
-"""Classes of kernels: by name, reason and time."""
+"""Kernel classes: by name, with reason and time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _UNKNOWN = 255
 
 
 class Because(IntEnum):
-    """What determined the class of a kernel's name."""
+    """What determined the class of a kernel name."""
 
     NOTHING = 0
     COMMUNICATES = 1
@@ -80,37 +80,38 @@ _REASONS: Mapping[int, str] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class KernelClasses:
-    """The kernel names of a trace (string ids, ascending), with class and reason."""
+    """Class and reason of each kernel name in a trace. ``name`` contains string ids in ascending order."""
 
     name: Int32
     kernel_class: UInt8
     because: UInt8
     by: Int32
-    """String id of the rule, or of the operator that launched most of its time; -1 = neither."""
+    """String id of the rule, or of the operator that launched most of the kernel's time (-1 = neither)."""
 
     def of(self, names: npt.NDArray[np.integer]) -> UInt8:
-        """Returns the class of each kernel name."""
+        """Returns the class of each kernel name (string id)."""
         found: UInt8 = self.kernel_class[np.searchsorted(self.name, names)]
         return found
 
     def reasons(self, trace: TraceTable, names: npt.NDArray[np.integer]) -> list[str]:
-        """Returns the reason for the class of each kernel name."""
+        """Returns the reason for the class of each kernel name, as text."""
         places = np.searchsorted(self.name, names)
         by = zip(self.because[places].tolist(), self.by[places].tolist(), strict=True)
         return [_REASONS[because].format(trace.strings[string]) for because, string in by]
 
 
 def word_of(kernel_class: int) -> str:
-    """Returns the word for a class in rules, tables and facts."""
+    """Returns the key of a class in rules, tables and facts."""
     return KernelClass(kernel_class).name.lower()
 
 
 @remembered
 def classify_kernels(trace: TraceTable) -> KernelClasses:
-    """Returns the class of every kernel name: by user rule, communication, built-in rule, operators, else other.
+    """Returns the class of every kernel name.
 
-    A name is communication if all of its kernels are. Operators vote over the whole trace: the class with most of the name's
-    time, by the nearest known operator around each launch.
+    Uses the first of these that applies: user rule, communication, built-in rule, launching operator, other. A name
+    is communication if all of its kernels are. The operator rule uses the nearest operator with a known class, and
+    the class with most of the name's time.
     """
     rows = np.flatnonzero(trace.kind == EventKind.KERNEL)
     names = np.unique(trace.name[rows])
@@ -138,7 +139,7 @@ def classify_kernels(trace: TraceTable) -> KernelClasses:
 
 
 def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None:
-    """Records the class with the most time by operators around these kernels, and that operator's name."""
+    """Stores in ``found`` the class with the most time according to the launching operators, and that operator."""
     known = _nearest_known(trace, rows)
     rows, known = rows[known != MISSING], known[known != MISSING]
     if not len(rows):
@@ -149,7 +150,7 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None
     of_operator = group(of_class.of, known)
     first = of_operator.first
     class_time = of_class.sum(weight)[of_class.of[first]]
-    # Ascending, so the largest of a name is written last.
+    # Sorted ascending, so that the class with the most time is written last for each name.
     first = first[np.lexsort((known[first], of_operator.sum(weight), kernel_class[first], class_time))]
     places = np.searchsorted(found.name, trace.name[rows[first]])
     found.kernel_class[places], found.by[places] = kernel_class[first], known[first]
@@ -157,7 +158,9 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None
 
 
 def class_of_operators(trace: TraceTable) -> UInt8:
-    """Returns the class that operators of a name give their kernels, by string id; 255 = no rule."""
+    """Returns the class of the kernels that each operator launches, indexed by the string id of its name; 255 = no
+    rule.
+    """
     table = np.full(len(trace.strings) + 1, _UNKNOWN, np.uint8)
     chosen = trace.classes.of_operator
     table[trace.classes.name[chosen]] = trace.classes.kernel_class[chosen]
@@ -165,7 +168,7 @@ def class_of_operators(trace: TraceTable) -> UInt8:
 
 
 def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
-    """The nearest operator with a rule around each launch (of replays the captured one)."""
+    """Name of the nearest enclosing operator with a rule, for each launch or captured launch (-1 = none)."""
     found = np.full(len(rows), MISSING, np.int32)
     launched = np.flatnonzero(trace.operator[rows] != MISSING)
     operators = trace.operator[rows[launched]]
@@ -181,13 +184,13 @@ def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
 
 
 def _known_names(trace: TraceTable, names: Int32, parent: Int32) -> Int32:
-    """For each operator its name, or that of the nearest enclosing operator with a rule; -1 = none."""
+    """Name of each operator or of its nearest enclosing operator with a rule (-1 = none)."""
     known = class_of_operators(trace)[names] != _UNKNOWN
     return inherit(np.where(known, names, MISSING).astype(np.int32), parent)
 
 
 def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
-    """Returns the summed durations of these kernels by class; they sum to the total."""
+    """Returns the summed kernel time per class, in nanoseconds."""
     classes = classify_kernels(trace).of(trace.name[kernels])
     totals = np.zeros(len(KernelClass), np.int64)
     np.add.at(totals, classes, trace.dur_ns[kernels])
@@ -195,7 +198,7 @@ def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
 
 
 def class_slices(times: Mapping[KernelClass, int], metric: Metric, view: str) -> list[Slice]:
-    """Returns the classes with time, largest first and ``other`` last; each leads to its kernels in ``view``."""
+    """Returns a chart slice per class, largest first and ``other`` last. Each links to its kernels in ``view``."""
     order = sorted(times, key=lambda each: (each == KernelClass.OTHER, -times[each]))
     return [
         Slice(

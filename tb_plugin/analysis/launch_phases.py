@@ -21,9 +21,9 @@ LEAST_OUTLIER_NS = 20_000
 
 @remembered
 def launch_phases(trace: TraceTable) -> Launches:
-    """Returns how all covered device work was launched (API time, queue time, launch latency).
+    """Returns call, queue time and latency of all device work in the loaded window.
 
-    A launch that waits for unrecorded work counts as queued until its own work starts.
+    Work that waits for unrecorded work counts as queued until it starts.
     """
     found, waits = recorded_launches(trace), waits_for_unrecorded(trace)
     if not waits.any():
@@ -38,9 +38,10 @@ def launch_phases(trace: TraceTable) -> Launches:
 
 
 def usual_latency(trace: TraceTable, device: int) -> Int64:
-    """Returns the upper limit of the usual latency of each work (as in ``launch_phases``) on a device.
+    """Returns the upper limit of usual latency for each launch, in nanoseconds, from launches of one device.
 
-    Work is compared by kind (kernels; copies and sets) and launch: queued, by a graph, or neither.
+    Kernels have other limits than copies and memsets. Queued launches, graph launches and others also have separate
+    limits.
     """
     launches = launch_phases(trace)
     of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)

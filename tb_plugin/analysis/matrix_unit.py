@@ -21,7 +21,7 @@ _USE_WORDS = ("false", "true", "unknown")
 
 @dataclass(frozen=True)
 class MatrixTime:
-    """Kernel durations, nanoseconds: all, on a matrix unit, and unknown by name."""
+    """Kernel time in nanoseconds: total, on a matrix unit, and with unknown use."""
 
     total_ns: int
     used_ns: int
@@ -34,19 +34,19 @@ class MatrixTime:
 
     @property
     def unknown_ratio(self) -> float | None:
-        """Returns the share of kernel time with unknown use; None without kernel time."""
+        """Returns the share of kernel time with unknown use of matrix units; None without kernel time."""
         return self.unknown_ns / self.total_ns if self.total_ns else None
 
 
 def matrix_time(trace: TraceTable, kernels: Int64) -> MatrixTime:
-    """Returns the time of these kernels on matrix units, with or without an operator."""
+    """Returns the time of these kernels on matrix units."""
     dur, use = trace.dur_ns[kernels], trace.uses_matrix_unit[kernels]
     used, unknown = (int(dur[use == which].sum()) for which in (MatrixUse.YES, MatrixUse.UNKNOWN))
     return MatrixTime(int(dur.sum()), used, unknown)
 
 
 def has_matrix_unit(trace: TraceTable, device: int) -> bool:
-    """Returns whether a device has matrix units, by its type or its kernels."""
+    """Returns whether a device has matrix units, according to its type or else to its kernels."""
     stated = trace.devices[device].has_matrix_unit
     if stated is not None:
         return stated
@@ -54,14 +54,14 @@ def has_matrix_unit(trace: TraceTable, device: int) -> bool:
 
 
 def matrix_units(trace: TraceTable, kernels: Int64) -> str:
-    """Returns the vendors' names of the matrix units of the devices that ran these kernels; "" without any."""
+    """Returns the vendors' names of the matrix units in the devices that ran these kernels; "" without any."""
     used = [int(device) for device in np.unique(trace.device[kernels]) if device != MISSING]
     words = [trace.devices[device].matrix_unit or NEUTRAL for device in used if has_matrix_unit(trace, device)]
     return ", ".join(dict.fromkeys(words))
 
 
 def matrix_uses(groups: Groups, use: npt.NDArray[np.uint8]) -> pa.Array:
-    """Returns for each group: true if a kernel uses a matrix unit, else unknown if one may, else false."""
+    """Returns, for each group of kernels, "true" if any uses a matrix unit, else "unknown" if any may, else "false"."""
     found = np.where(groups.any(use == MatrixUse.UNKNOWN), MatrixUse.UNKNOWN, MatrixUse.NO)
     found = np.where(groups.any(use == MatrixUse.YES), MatrixUse.YES, found)
     return pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int8)), pa.array(_USE_WORDS, pa.string()))

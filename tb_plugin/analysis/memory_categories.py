@@ -1,6 +1,6 @@
 """Memory categories, derived from training stages of allocation and release.
 
-The rule needs no operators and devices: callers provide the stages in which each block starts and ends.
+The rule does not depend on traces. Callers provide the stages in which each block starts and ends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MEANINGS: Mapping[str, str] = {
     "temporary": "Memory allocated and released within one operator.",
     "unknown": "Memory that belongs to no other category.",
 }
-# ``categories_of`` returns positions in it.
+# ``categories_of`` returns indices into it.
 ORDER = tuple(TITLES)
 
 
@@ -45,9 +45,9 @@ class When(IntEnum):
     """Training stage of an allocation or release."""
 
     NEVER = -1
-    """Not in the recording."""
+    """Not recorded."""
     BETWEEN = 0
-    """No other stage: before the first forward pass, or between a backward pass or step and the next stage."""
+    """Before the first forward pass, or between two other stages."""
     FORWARD = 1
     BACKWARD = 2
     STEP = 3
@@ -56,28 +56,33 @@ class When(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Lifetimes of blocks, one row per block. A forward pass starts with the first work of the model after another stage."""
+    """Lifetimes of memory blocks, one row per block.
+
+    A forward pass starts with the first work of the model after another stage.
+    """
 
     bytes: Int64
     begin: Int8
     """Stage of the allocation; ``NEVER`` if it was before the recording."""
     end: Int8
     begin_pass: Int64
-    """Forward passes that had started by then."""
+    """Number of forward passes started before the allocation."""
     end_pass: Int64
     in_operator: Bool
-    """Allocated and released within one top-level operator."""
+    """Whether the block was allocated and released within one top-level operator."""
     in_stage: Bool
-    """Allocated and released within one optimizer step, one backward pass, or one time between stages."""
+    """Whether the block was allocated and released within the same optimizer step, backward pass or pause between
+    stages.
+    """
 
 
 def passes_of(lives: Lives) -> int:
-    """Returns the number of forward passes started at the last event of any block."""
+    """Returns the number of forward passes that started before the last allocation or release."""
     return max(int(lives.begin_pass.max(initial=0)), int(lives.end_pass.max(initial=0)))
 
 
 def categories_of(lives: Lives) -> Int8:
-    """Returns the category of each block, as a position in ``ORDER``."""
+    """Returns the category of each block, as an index into ``ORDER``."""
     begin, end = lives.begin, lives.end
     old = begin == When.NEVER
     early = (begin == When.BETWEEN) & (lives.begin_pass == 0)

@@ -1,7 +1,7 @@
-"""Definitions of numbers: title, unit and meaning.
+"""Metric definitions: title, unit and meaning.
 
-Metrics of several views are here, others next to their view. docs/reference/metrics.md lists all; tests reject keys with two
-meanings.
+Metrics of several views are here, others next to their view. docs/reference/metrics.md lists all of them. A test
+rejects keys with two meanings.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ STEP = "one step"
 P50 = "Median {}."
 P95 = "95th percentile of {}."
 P99 = "99th percentile of {}."
-"""Percentiles interpolate linearly."""
+"""Percentiles use linear interpolation."""
 LINE = "Python line with the most {} time."
 
 
 def define(window: str, unit: Unit, definitions: Mapping[str, tuple[str, str]]) -> Mapping[str, Metric]:
-    """Returns metrics with a common window and unit, from (title, definition) by key."""
+    """Returns metrics that share a window and a unit. ``definitions`` maps keys to (title, definition)."""
     return {key: Metric(key, title, unit, text, window) for key, (title, text) in definitions.items()}
 
 
 class Metrics(Mapping[str, Metric]):
-    """Metrics by key. Raises ValueError if two groups define one key."""
+    """Metrics by key. Raises ValueError if two groups define the same key."""
 
     def __init__(self, *groups: Mapping[str, Metric]) -> None:
         self._by_key: dict[str, Metric] = {}
@@ -53,7 +53,7 @@ class Metrics(Mapping[str, Metric]):
         return len(self._by_key)
 
     def adding(self, *groups: Mapping[str, Metric]) -> Metrics:
-        """Returns these metrics and more. Raises ValueError for an existing key."""
+        """Returns these metrics and more. Raises ValueError for a key that exists."""
         return Metrics(self, *groups)
 
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:
@@ -68,14 +68,14 @@ class Metrics(Mapping[str, Metric]):
         share: tuple[str, ...] = (),
         titles: Mapping[str, str] | None = None,
     ) -> list[Column]:
-        """Returns table columns in order; ``titles`` replaces titles by key."""
+        """Returns the table columns of these keys, in order. ``titles`` replaces titles by key."""
         renamed = titles or {}
         return [
             Column(self.metric(key, renamed.get(key, "")), hidden=key in hidden, share=key in share) for key in keys
         ]
 
     def figure(self, key: str, value: Scalar, title: str = "", note: str = "", window: str = "") -> Figure:
-        """Returns a figure of a metric, optionally with another title or window."""
+        """Returns a figure with this metric and value, optionally with another title or window."""
         return Figure(self.metric(key, title, window), value, note)
 
 

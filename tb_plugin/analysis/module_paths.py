@@ -1,4 +1,4 @@
-"""Paths of nn.Modules around host events."""
+"""Paths of nn.Modules that enclose host events."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tb_plugin.model.trace.tree import inherit
 Int32 = npt.NDArray[np.int32]
 
 BETWEEN = " > "
-# The end of a path counts: calls may nest thousands deep.
+# Longer paths keep only their end, because calls may nest thousands deep.
 _MAX_PATH_CHARS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class ModulePaths:
-    """``texts`` of paths by number, outermost module first, and their innermost ``modules``.
+    """Module paths, outermost module first; ``modules`` contains the innermost module of each path.
 
-    ``of``: path number of each operator and module call, and one more for -1. -1 = none.
+    ``of`` maps each trace row to a path (-1 = none), with one extra entry for row -1.
     """
 
     of: Int32
@@ -37,7 +37,10 @@ class ModulePaths:
 
 @remembered
 def module_paths(trace: TraceTable) -> ModulePaths:
-    """Returns the module path around every operator, and that of each module call including itself."""
+    """Returns the module paths of all operators and module calls.
+
+    The path of a module call includes the module itself.
+    """
     rows = np.flatnonzero(trace.kind == EventKind.MODULE)
     position = places_of(rows, len(trace))
     inner = np.append(inherit(position[:-1], trace.python_parent), np.int32(MISSING))
@@ -47,7 +50,7 @@ def module_paths(trace: TraceTable) -> ModulePaths:
     parents = above[first]
     modules = [module_label(text) for text in trace.strings.take(trace.name[rows[first]]).to_pylist()]
     texts: list[str] = []
-    # A path is called after the path it extends.
+    # A path extends the text of its parent path.
     for module, parent in zip(modules, parents.tolist(), strict=True):
         before = "" if parent == MISSING else texts[nodes.of[parent]] + BETWEEN
         texts.append(before[-_MAX_PATH_CHARS:] + module)

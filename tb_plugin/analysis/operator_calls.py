@@ -1,6 +1,6 @@
 """Operator calls with self and total times.
 
-All operator tables use them.
+All operator tables are computed from them.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Selected operator calls, by time if known. Nanoseconds; ``parent`` is a position among them.
+    """Selected operator calls, sorted by time if known; ``parent`` is the index of the enclosing call.
 
-    Virtual calls for replayed work come last (``graphs/scope_calls.py``).
+    Times are in nanoseconds. Virtual calls of replayed work come last (``graphs/scope_calls.py``).
     """
 
     row: Int64
-    """Rows of the trace, -1 for reported calls without events and for replayed ones."""
+    """Row of the call in the trace (-1 = virtual, or reported by the profiler without an event)."""
     is_replayed: Bool
-    """True for calls that only exist in a capture."""
+    """Whether the call is virtual."""
     enclosed: InReplays
     texts: StringTable
-    """Texts of the ids in ``name`` and ``shape``."""
+    """Texts of the string ids in ``name`` and ``shape``."""
     spans: Spans
     parent: Int32
     name: Int32
@@ -53,7 +53,7 @@ class Calls:
     host_self_ns: Int64
     host_total_ns: Int64
     runtime_self_ns: Int64
-    """Self time of runtime calls with this innermost operator."""
+    """Self time of the runtime calls that this operator makes directly."""
     device_self_ns: Int64
     device_total_ns: Int64
     matrix_self_ns: Int64
@@ -65,14 +65,14 @@ class Calls:
     core_total_ns: Int64
     eligible: Bool
     stacks: list[str]
-    """Texts of the positions in ``stack``."""
+    """Stack texts; ``stack`` contains indices into them."""
     no_operator: Int64
-    """Selected device events without a selected operator: rows of the trace."""
+    """Rows of selected device work without a selected operator."""
     no_operator_ns: int
 
 
 def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
-    """Returns every selected operator call with self and total device time."""
+    """Returns all selected operator calls with their self and total times."""
     rows = np.flatnonzero(selection.rows & is_call(trace))
     position = places_of(rows, len(trace))
     runtime = selection.of(trace, EventKind.RUNTIME)
@@ -123,7 +123,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
         kernel_total_ns=forest.sums(kernel_self),
         core_self_ns=core_self,
         core_total_ns=forest.sums(core_self),
-        # Directly, by a kernel on a matrix unit, or by anything nested.
+        # Also if a nested call is eligible or runs a kernel on a matrix unit.
         eligible=eligible | forest.any_below(eligible),
         stacks=stacks,
         no_operator=work[owner == MISSING],
@@ -132,9 +132,9 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
 
 
 def reported_calls(trace: TraceTable) -> Calls | None:
-    """Returns reported calls without times, for profiles without operator events; else None.
+    """Returns the operator calls in the profiler's own table; None if the trace has operator events.
 
-    Nesting is unknown, so totals also count calls nested in one of the same name.
+    Nesting is unknown, so totals also count calls inside a call of the same name.
     """
     table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else reported_operators(trace.reported_tables)
     if table is None or not table.num_rows:
@@ -172,7 +172,7 @@ def reported_calls(trace: TraceTable) -> Calls | None:
 
 
 def _ranges(trace: TraceTable) -> Int64:
-    """Ranges with the category of operators that are no steps."""
+    """Annotations of the same category as operators, except steps."""
     if not trace.recorder.ranges_are_calls:
         return np.empty(0, np.int64)
     rows = np.flatnonzero(trace.kind == EventKind.ANNOTATION)
@@ -184,7 +184,7 @@ def _ranges(trace: TraceTable) -> Int64:
 
 
 def is_call(trace: TraceTable) -> Bool:
-    """Returns which rows are operator calls: operators, and ranges that their profiler calls so."""
+    """Returns a mask of the operator calls, including annotations that the profiler counts as operators."""
     calls = of_kind(trace.kind, EventKind.OPERATOR)
     calls[_ranges(trace)] = True
     return calls
@@ -192,16 +192,16 @@ def is_call(trace: TraceTable) -> Bool:
 
 @dataclass(frozen=True, eq=False)
 class CallNesting:
-    """Nesting of operator calls, by row of the trace."""
+    """Nesting of operator calls, by trace row."""
 
     call: Int32
-    """The innermost call around a row, without itself; on a device the launching operator."""
+    """Row of the innermost enclosing call, for each trace row. For device work, the row of its operator."""
     self_ns: Int64
 
 
 @remembered
 def nesting(trace: TraceTable) -> CallNesting:
-    """Returns the nesting of operators and, if ranges are calls, of both."""
+    """Returns the nesting of operator calls, including annotations that count as operators."""
     if not len(_ranges(trace)):
         return CallNesting(trace.operator, trace.self_ns)
     calls = np.flatnonzero(is_call(trace))
@@ -228,12 +228,15 @@ def nesting(trace: TraceTable) -> CallNesting:
 
 
 def _rows(members: Int64, places: Int32) -> Int32:
-    """Positions among some rows as rows of the trace, -1 = none."""
+    """Converts indices into ``members`` to trace rows; -1 stays -1."""
     return np.where(places == MISSING, MISSING, members[places]).astype(np.int32)
 
 
 def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
-    """Call stack of each row (position among the texts, -1 = none): recorded, else the enclosing Python calls."""
+    """Index of each row's stack (-1 = none), and the stack texts.
+
+    Without a recorded stack, uses the enclosing Python calls.
+    """
     recorded = np.full(len(trace), MISSING, np.int32)
     recorded[trace.operators.row] = trace.operators.stack
     own, around = recorded[rows], trace.python_parent[rows]
@@ -255,7 +258,7 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
 def _with_replayed(
     trace: TraceTable, replayed: ReplayedCalls, stack: Int32, stacks: list[str]
 ) -> tuple[Int32, list[str]]:
-    """The stacks of calls, followed by those of replayed calls: recorded in the capture, else its Python calls."""
+    """Appends the stacks of virtual calls. Without a stack recorded in the capture, uses its Python calls."""
     if not len(replayed):
         return stack, stacks
     scopes = origins_of(trace).scopes
@@ -284,12 +287,12 @@ def _with_replayed(
 
 
 def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
-    """Distinct name paths from each Python call outwards, as stack texts (innermost first)."""
+    """Index of the stack of each Python call, and the distinct stack texts (innermost first)."""
     return _paths(trace, leaves, trace.python_parent, trace.name)
 
 
 def _paths(trace: TraceTable, leaves: Int32, parents: Int32, names: Int32) -> tuple[Int64, list[str]]:
-    """Distinct paths of names (string ids) from each leaf outwards, as stack texts (innermost first)."""
+    """Index of the stack of each leaf, and the distinct stack texts (innermost first)."""
     members, parent = with_ancestors(parents, leaves)
     path = Forest(parent).paths(names[members])
     _, first, which = np.unique(path[np.searchsorted(members, leaves)], return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Failed requests for memory in traces."""
+"""Failed memory requests in traces."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ METRICS = SHARED.adding(
 
 @dataclass(frozen=True, eq=False)
 class Failures:
-    """Failed requests in order of time. Values are bytes, MISSING if unknown."""
+    """Failed memory requests sorted by time, in bytes; -1 = unknown."""
 
     row: Int64
     requested: Int64
     allocated: Int64
-    """Allocated at that moment: as recorded, else the level after the device's last allocator event."""
+    """Bytes allocated at that time; if not recorded, the level after the device's last allocator event."""
     reserved: Int64
     device: tuple[str, ...]
-    """Names of the allocator's devices, "" if not recorded."""
+    """Device names; "" if not recorded."""
     is_host: npt.NDArray[np.bool_]
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> Failures:
-        """Returns the selected requests."""
+        """Returns the requests that a mask selects."""
         device = tuple(name for name, keep in zip(self.device, chosen.tolist(), strict=True) if keep)
         row, requested, allocated, reserved = (
             column[chosen] for column in (self.row, self.requested, self.allocated, self.reserved)
@@ -61,7 +61,11 @@ class Failures:
 
     @property
     def cause(self) -> str:
-        """Returns why the first one failed: ``cpu``, ``pieces``, ``one`` or ``full``, the end of an id of advice."""
+        """Returns why the first request failed: ``cpu``, ``pieces`` (fragmentation), ``one`` (larger than all
+        allocated memory) or ``full``.
+
+        Advice ids end with this key.
+        """
         requested, allocated, reserved = (int(each[0]) for each in (self.requested, self.allocated, self.reserved))
         if self.is_host[0]:
             return "cpu"
@@ -74,7 +78,7 @@ class Failures:
 
 @remembered
 def failures_of(trace: TraceTable) -> Failures:
-    """Returns all failed requests."""
+    """Returns all failed requests in a trace."""
     named = trace.strings.where(lambda text: text == OUT_OF_MEMORY)[trace.name]
     row = np.flatnonzero((trace.kind == EventKind.INSTANT) & named)
     requested, allocated, reserved, kind, number = (
@@ -94,7 +98,7 @@ def failures_of(trace: TraceTable) -> Failures:
 
 
 def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
-    """Returns the integers recorded under a key, MISSING if there are none."""
+    """Non-negative integers recorded under a key (-1 = missing)."""
     column = next((each for each in trace.others if each.key == key and not each.is_text), None)
     if column is None:
         return np.full(len(row), MISSING, np.int64)
@@ -104,13 +108,13 @@ def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
 
 
 def chosen_failures(trace: TraceTable, steps: tuple[str, ...] | None) -> Failures:
-    """Returns the failed requests in the steps with these labels; None means all, also outside of steps."""
+    """Returns the failed requests in the steps with these labels. None = all, including requests outside of steps."""
     every = failures_of(trace)
     return every if steps is None else every.of(select_rows(trace, steps).rows[every.row])
 
 
 def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure]]:
-    """Returns the sentence about the first of these requests, and its figures."""
+    """Returns a sentence about the first request, and its figures."""
     row, device = int(failures.row[0]), failures.device[0]
     requested, allocated = int(failures.requested[0]), int(failures.allocated[0])
     operator = int(trace.operator[row])
@@ -159,7 +163,7 @@ def notice_of(trace: TraceTable, failures: Failures) -> Notice:
 
 
 def line_of(trace: TraceTable, row: int) -> str | None:
-    """Returns the Python line of a request; a backward operator without one has the line of its forward operator."""
+    """Returns the Python line of a request. Without one, a backward operator has the line of its forward operator."""
     lines = code_lines(trace)
     operator = int(trace.operator[row])
     forward = int(trace.forward[operator]) if operator != MISSING else MISSING
@@ -169,7 +173,7 @@ def line_of(trace: TraceTable, row: int) -> str | None:
 
 
 def marks_of(trace: TraceTable, failures: Failures) -> Series:
-    """Returns times and bytes of failed requests, as marks for a chart over time."""
+    """Returns times and bytes of the failed requests, as marks on a time axis."""
     values = [None if size == MISSING else size for size in failures.requested.tolist()]
     x: list[int | float | str] = trace.start_ns[failures.row].tolist()
     metric = METRICS.metric("failed_bytes")

@@ -1,4 +1,4 @@
-"""Words of sentences: numbers with nouns, and links."""
+"""Parts of sentences: numbers with nouns, and links."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from tb_plugin.payloads import Reference
 
 
 def references_of(recorder: Recorder, finding: str) -> list[Reference]:
-    """Returns links about a finding."""
+    """Returns links to documentation on a finding."""
     return [Reference(title, url) for title, url in recorder.references(finding)]
 
 
 def noun(count: float, one: str, many: str = "") -> str:
-    """Returns the singular or plural noun for a number."""
+    """Returns the singular or plural form for a number."""
     return one if count == 1 else many or f"{one}s"
 
 
@@ -22,5 +22,5 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def capital(words: str) -> str:
-    """Returns words with a capital first letter."""
+    """Returns the text with a capital first letter."""
     return words[:1].upper() + words[1:]

@@ -1,4 +1,4 @@
-"""Ranges and calls by name, with self and total time."""
+"""Annotations and calls by name, with self and total time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 def ranges_by_name(trace: TraceTable) -> pa.Table:
-    """Returns one row per name, most self time first; names that differ only in addresses are merged."""
+    """Returns one row per name, sorted by self time, longest first. Names that differ only in addresses are merged."""
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     label = labels.of[trace.name[frames.row]]

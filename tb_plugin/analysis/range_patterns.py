@@ -26,18 +26,18 @@ MODULE_PREFIXES = ("nn.Module: ", "[pl][module]")
 MODULE = "^(" + "|".join(map(re.escape, MODULE_PREFIXES)) + ")"
 
 REGION = "Torch-Compiled Region: "
-"""Prefix of a compiled call, followed by the numbers of function and compilation."""
+"""Name prefix of a compiled call, followed by the numbers of function and compilation."""
 # The call of a compiled graph, with its cache key.
 GRAPH = re.compile(r"^## Call CompiledFxGraph (\S+) ##$")
 # A wrapper that stands for a compiled module without naming it.
 WRAPPER = re.compile(r"^OptimizedModule(?:_\d+)?$")
 
 DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedDataParallel.forward"
-"""Ranges around the forward pass of wrapped models."""
+"""Annotations around the forward pass of wrapped models."""
 
 
 def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
-    """Returns which rows have a name in which an RE2 pattern is found; "" matches none."""
+    """Returns a mask of the events whose name contains a match of an RE2 pattern; "" matches nothing."""
     hits = np.zeros(len(trace.strings) + 1, np.bool_)
     if pattern:
         names = _names(trace)
@@ -49,14 +49,14 @@ def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
 
 @remembered
 def _names(trace: TraceTable) -> npt.NDArray[np.int64]:
-    """The strings that are names: fewer and shorter than all strings, which include stacks."""
+    """String ids used as event names. They are much fewer than all strings, which include stacks."""
     used = np.zeros(len(trace.strings) + 1, np.bool_)
     used[trace.name] = True
     return np.flatnonzero(used[:-1])
 
 
 def matched(pattern: re.Pattern[str]) -> str:
-    """Returns an RE2 pattern that finds what this one matches from the start of a text."""
+    """Converts a pattern for ``match`` to an equivalent RE2 pattern for search."""
     return f"^(?s:{pattern.pattern})"
 
 

@@ -1,6 +1,6 @@
 """Recomputation: forward work repeated in the backward pass.
 
-Activation checkpointing, for example.
+Activation checkpointing is the common example.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ Spans = tuple[Int32, Int64, Int64]
 
 
 class Sign(IntEnum):
-    """The sign that something is computed again."""
+    """How a recomputation was recognized."""
 
     FRAME = 0
-    """A Python function that repeats forward code is open."""
+    """An enclosing Python function reruns forward code."""
     FUNCTION = 1
-    """A backward operator that repeats forward code is open."""
+    """An enclosing backward operator reruns forward code."""
     SEQUENCE = 2
     """Operators inside a backward operator have sequence numbers that no backward pass uses."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recomputed:
-    """Recomputations: stretches of a thread by time, and their launched work.
+    """Recomputations: time ranges on a thread sorted by start, and the work launched there.
 
     Nested backward passes and transfers between pipeline stages are excluded.
     """
@@ -53,24 +53,24 @@ class Recomputed:
     end: Int64
     sign: npt.NDArray[np.uint8]
     host_ns: Int64
-    """Time of each, without nested backward passes."""
+    """Duration of each recomputation, excluding nested backward passes."""
     work: Int64
-    """Rows of the device work launched inside."""
+    """Rows of the device work launched by recomputations."""
     of: Int64
-    """Position of the recomputation of each piece of work."""
+    """Index of the recomputation that launched each row of ``work``."""
     operator: Int64
     operator_of: Int64
-    """Position of the recomputation of each operator."""
+    """Index of the recomputation of each operator."""
     passes: Int64
-    """Rows of the outermost backward operators inside, which are excluded."""
+    """Rows of the outermost backward operators inside recomputations, which are excluded."""
     first: Int64
-    """Row of the first operator or launch of each, which decides its step."""
+    """Row of the first operator or launch of each recomputation. It determines the step."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     def at(self, track: Int32, time: Int64) -> Int64:
-        """Returns the recomputation open at each moment of a thread, -1 = none."""
+        """Returns the index of the recomputation on a track at each time (-1 = none)."""
         around = nest(self.track, self.start, self.end).parent
         return innermost(self.track, self.start, self.end, around, track, time).astype(np.int64)
 
@@ -91,7 +91,7 @@ NOTHING = Recomputed(
 
 @remembered
 def recomputed(trace: TraceTable) -> Recomputed:
-    """Returns the recomputations of a trace."""
+    """Returns all recomputations in a trace."""
     frames = np.flatnonzero(
         of_kind(trace.kind, EventKind.PYTHON) & name_matches(trace, trace.recorder.stages.recomputing)
     )
@@ -109,7 +109,7 @@ def recomputed(trace: TraceTable) -> Recomputed:
     signs = [np.full(len(part[0]), sign, np.uint8) for sign, part in zip(Sign, parts, strict=True)]
     track, start, end = (np.concatenate([part[i] for part in parts]) for i in range(3))
     sign = np.concatenate(signs)
-    # Of equal ones, the one with the surest sign is the outer one and stays.
+    # Among equal ranges, the one with the most reliable sign comes first and is kept.
     order = np.lexsort((sign, -end, start))
     track, start, end, sign = track[order], start[order], end[order], sign[order]
     kept = _outermost(trace, every, (track, start, end))
@@ -117,9 +117,9 @@ def recomputed(trace: TraceTable) -> Recomputed:
 
 
 def _noting(trace: TraceTable) -> Int64:
-    """Operators directly inside a backward operator that have sequence numbers.
+    """Rows of operators with sequence numbers directly inside a backward operator.
 
-    Apart from recomputation, this only occurs in a backward pass that is itself differentiated: then the result is empty.
+    Empty if a backward pass is itself differentiated, because it also has such operators.
     """
     known = trace.operators
     row: Int64 = known.row[(known.sequence != MISSING) & (known.forward_thread <= 0)].astype(np.int64)
@@ -138,18 +138,18 @@ def _noting(trace: TraceTable) -> Int64:
 
 
 def _stretches(trace: TraceTable, every: BackwardOperators, row: Int64) -> Spans:
-    """From the first to the last of these operators in each backward operator."""
+    """Ranges from the first to the last of these operators in each backward operator."""
     groups = group(every.of[row])
     return trace.track[row[groups.first]], groups.min(trace.start_ns[row]), groups.max(trace.ends(row))
 
 
 def _begins(trace: TraceTable, every: BackwardOperators) -> Int64:
-    """Start of each backward operator, and one more for -1, before all times."""
+    """Start time of each backward operator. The last entry is for index -1 and precedes all times."""
     return np.append(trace.start_ns[every.row], np.iinfo(np.int64).min)
 
 
 def _outermost(trace: TraceTable, every: BackwardOperators, spans: Spans) -> Bool:
-    """Those not nested in another one, or nested only through a backward pass inside it."""
+    """Mask of the outermost ranges. A range inside a nested backward pass counts as outermost, too."""
     track, start, end = spans
     around = nest(track, start, end).parent
     rows = every.row
@@ -164,7 +164,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     begins = _begins(trace, every)
 
     def part_of(rows: Int64) -> Int64:
-        """The recomputation of each host row, -1 = none."""
+        """Index of the recomputation of each host row (-1 = none)."""
         at = innermost(track, start, end, around, trace.track[rows], trace.start_ns[rows]).astype(np.int64)
         backward = every.of[rows]
         own = np.where(trace.kind[rows] == EventKind.OPERATOR, backward, every.of[trace.operator[rows]])
@@ -217,13 +217,15 @@ def _pipeline_transfers(trace: TraceTable, work: Int64) -> Bool:
 
 @dataclass(frozen=True, eq=False)
 class CalledIn:
-    """Modules that are called again: the outermost module of each recomputation's first operator, -1 = none."""
+    """Recomputed modules: the outermost module of each recomputation's first operator (-1 = none)."""
 
     of: Int64
     texts: list[str]
 
     def times(self, trace: TraceTable, found: Recomputed, chosen: Bool) -> Int64:
-        """Returns the device time (host time without a device) of the selected ones by module."""
+        """Returns the time per module of the recomputations in ``chosen``: device time, or host time without device
+        work.
+        """
         kept = chosen[found.of]
         if len(found.work):
             return sum_by(self.of[found.of[kept]], trace.dur_ns[found.work[kept]], len(self.texts))

@@ -1,6 +1,6 @@
-"""Recorded launches in three phases: call, queue, latency.
+"""Recorded launches in three phases: call, queue time and latency.
 
-Unrecorded work is ignored here.
+Unrecorded device work is ignored here.
 """
 
 from __future__ import annotations
@@ -28,27 +28,29 @@ STREAM_WAIT = "Stream Wait"
 
 @dataclass(frozen=True, eq=False)
 class Launches:
-    """Device work and its launch, in order of ``row``. Nanoseconds."""
+    """Device work with its launch, in order of rows. Times are in nanoseconds."""
 
     row: Int64
     call: Int64
-    """Row of its launch; -1 = not recorded, then the other columns are meaningless."""
+    """Row of the launch (-1 = not recorded). Without it, the other columns are meaningless."""
     free_ns: Int64
-    """When nothing was in its way: the launch had returned, and earlier work of its stream and awaited streams had ended."""
+    """Earliest possible start: the launch has returned, and earlier work of its stream and of awaited streams has
+    ended.
+    """
     queue_ns: Int64
-    """From the end of the launch until earlier work of the stream had ended."""
+    """Time from the return of the launch until ``free_ns``."""
     latency_ns: Int64
-    """From ``free_ns`` to its start."""
+    """Time from ``free_ns`` to the start of the work."""
     is_queued: Bool
-    """Earlier work of the stream was running or waiting when the launch returned."""
+    """Whether earlier work was still running or waiting when the launch returned."""
     is_graph: Bool
 
 
 @remembered
 def recorded_launches(trace: TraceTable) -> Launches:
-    """Returns how all covered device work was launched, ignoring unrecorded work.
+    """Returns call, queue time and latency of all device work in the loaded window.
 
-    A graph's work after its first piece counts as queued: the device schedules it.
+    Work of a graph after its first node counts as queued, because the device schedules it.
     """
     rows = covered_work(trace)
     track, start = hardware_streams(trace).of[rows], trace.start_ns[rows]
@@ -65,10 +67,10 @@ def recorded_launches(trace: TraceTable) -> Launches:
 
 
 def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
-    """End of all earlier work of the same stream; far in the past without any."""
+    """Latest end of earlier work on the same stream; ``LONG_AGO`` if there is none."""
     order = np.lexsort((start, track))
     of, begin, stop = track[order], start[order], end[order]
-    # Latest end so far per stream: a running maximum of positions, which increase with the stream number.
+    # Latest end so far per stream: a running maximum of ranks, which increase with the stream number.
     by_end = np.lexsort((stop, of))
     place = np.empty(len(order), np.int64)
     place[by_end] = np.arange(len(order))
@@ -83,9 +85,10 @@ def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
 
 
 def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
-    """End of the stream wait that delays each work, if requested before the launch of the work.
+    """End of the stream wait that delays each row; ``LONG_AGO`` if there is none.
 
-    Calls are numbered in order; without numbers, the order of starts on the stream counts.
+    The wait must have been requested before the row was launched. Correlation ids show the order, or else start
+    times on the stream.
     """
     named = trace.strings.where(lambda text: text.startswith(STREAM_WAIT))[trace.name]
     waits = np.flatnonzero((trace.kind == EventKind.SYNC) & named)
@@ -108,7 +111,7 @@ def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
 
 
 def usual(latency_ns: Int64) -> int:
-    """Returns the upper limit of usual latency: the median plus eight median absolute deviations; 0 without samples."""
+    """Returns the upper limit of usual latency: median plus 8 median absolute deviations; 0 without samples."""
     if not len(latency_ns):
         return 0
     median = int(np.sort(latency_ns)[(len(latency_ns) - 1) // 2])

@@ -1,4 +1,4 @@
-"""Shares of a program's operators and kernels that the recording contains."""
+"""Shares of operators and kernels that the recording contains."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ MAX_MISSING_KERNELS = 0.2
 
 @remembered
 def operators_recorded(trace: TraceTable) -> float:
-    """Returns the share of recorded operators by ids; 1 without gaps or ids.
+    """Returns the share of operators in the recording, estimated from gaps in their ids; 1 without ids or with few
+    gaps.
 
-    PyTorch numbers operators and annotations consecutively, so filtered recordings have gaps everywhere.
+    PyTorch numbers operators and annotations consecutively, so a filtered recording has many gaps.
     """
     if not trace.recorder.numbers_operators:
         return 1.0
@@ -35,10 +36,10 @@ def operators_recorded(trace: TraceTable) -> float:
 
 @remembered
 def kernels_recorded(trace: TraceTable) -> float:
-    """Returns the share of kernel launches with recorded work; 1 for few launches.
+    """Returns the share of kernel launches whose work is recorded; 1 if there are few launches.
 
-    It ends at the last launch with work, because work queued at the end is usually missing. Captured launches (which run
-    nothing) and those of a window are excluded.
+    Counts launches from the first to the last one with work, because work queued at the end is usually missing.
+    Launches captured into graphs are excluded. The result is 1 for a loaded window.
     """
     if trace.coverage.full is not None:
         return 1.0
@@ -53,5 +54,5 @@ def kernels_recorded(trace: TraceTable) -> float:
 
 
 def is_sampled(trace: TraceTable) -> bool:
-    """Returns whether so many operators or kernels are missing that idle time is meaningless."""
+    """Returns whether too many operators or kernels are missing for idle time to be meaningful."""
     return operators_recorded(trace) < 1 or kernels_recorded(trace) < 1 - MAX_MISSING_KERNELS

@@ -1,4 +1,4 @@
-"""Units in profiles and their conversion."""
+"""Units in profiles, and their conversion."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _AT_END = re.compile(r"\(([^()]{1,10})\)\s*\Z")
 
 
 def unit_and_factor(text: str) -> tuple[Unit, float] | None:
-    """Returns our unit and the conversion factor; None for an unknown unit."""
+    """Returns the unit and the factor that converts values to it; None for an unknown unit."""
     return UNITS.get(text.strip())
 
 
 def unit_in_name(name: str) -> tuple[Unit, float] | None:
-    """Returns the same for the parentheses at the end of a name, as in ``Power (W)``; None without a unit."""
+    """Parses the unit at the end of a name, as in ``Power (W)``. Returns the same as ``unit_and_factor``."""
     found = _AT_END.search(name)
     return unit_and_factor(found[1]) if found else None

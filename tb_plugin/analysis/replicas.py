@@ -1,7 +1,7 @@
 """Parameters, gradients and optimizer state that ranks replicate.
 
-Only sizes are compared, not contents. The moment is the one with most of the three states on a rank, since peaks of
-replicas may be at different points of a step.
+Only sizes are compared, not contents. Each rank is measured at its own peak of these states, because replicas may
+reach it at different points of a step.
 """
 
 from __future__ import annotations
@@ -85,9 +85,11 @@ STATE = {"state_category": pa.string(), "state_block_bytes": pa.int64(), "state_
 
 
 def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: Int64, at: int | None = None) -> Frame:
-    """Returns the number of blocks by state and size after event ``at``, by default at the maximum of the states.
+    """Returns the table of allocated blocks by state and size after event ``at``. The default is the peak of these
+    states.
 
-    ``code`` has positions in ``memory_categories.ORDER``; a block is live after event e if ``begin <= e < end``.
+    ``code`` contains indices into ``memory_categories.ORDER``. A block is allocated after event e if ``begin <= e <
+    end``.
     """
     states = np.flatnonzero(np.isin(code, [ORDER.index(name) for name in STATES]) & (end > begin))
     code, begin, end, size = (column[states].astype(np.int64) for column in (code, begin, end, size))
@@ -108,19 +110,19 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
 
 
 def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
-    """Returns the first event with most live bytes; -1 = before the first one."""
+    """First event with the most allocated bytes; -1 = before the first event."""
     event, change = np.concatenate((begin, end)), np.concatenate((size, -size))
     order = np.argsort(event, kind="stable")
     level = np.cumsum(change[order])
-    # Of several changes at one event, the last has the resulting level.
+    # If an event has several changes, the last one has the resulting level.
     last = np.append(event[order][1:] != event[order][:-1], True)[: len(order)]
     return int(event[order][last][np.argmax(level[last])]) if len(order) else -1
 
 
 def counts_of(part: Part, name: str = FRAME) -> Counts:
-    """Returns the number of a rank's blocks by state and size, from its ``states_frame`` of that name.
+    """Returns a rank's number of blocks by (state, size), from its ``states_frame``.
 
-    A part may come from a rank summary of any origin, so impossible rows are skipped.
+    Parts may come from untrusted rank summaries, so impossible rows are skipped.
     """
     frame = part.frames.get(name)
     if frame is None:
@@ -135,7 +137,9 @@ def counts_of(part: Part, name: str = FRAME) -> Counts:
 
 @dataclass(frozen=True)
 class Repeated:
-    """States that ``ranks`` ranks replicate: bytes by state, and ``total`` bytes of the rank with most."""
+    """States that ``ranks`` ranks replicate: ``alike`` are bytes by state; ``total`` is the bytes of the largest
+    rank.
+    """
 
     ranks: int
     alike: Mapping[str, int]
@@ -143,7 +147,7 @@ class Repeated:
 
     @property
     def bytes(self) -> int:
-        """Returns the replicated bytes of all states."""
+        """Sums the replicated bytes of all states."""
         return sum(self.alike.values())
 
     @property
@@ -164,7 +168,7 @@ class Repeated:
 
 
 def repeated(by_rank: Sequence[Counts]) -> Repeated | None:
-    """Returns the replicated states if they are most of any rank's states; None for a single rank."""
+    """Returns the replicated states; None for a single rank, or below ``ALIKE`` of the largest rank's states."""
     if len(by_rank) < 2:
         return None
     total = max(sum(size * count for (_, size), count in counts.items()) for counts in by_rank)
@@ -173,7 +177,7 @@ def repeated(by_rank: Sequence[Counts]) -> Repeated | None:
 
 
 def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
-    """Returns the bytes of each state that all ranks have in blocks of the same sizes."""
+    """Returns the bytes of each state in blocks of equal size on all ranks."""
     alike = dict.fromkeys(STATES, 0)
     for (name, size), count in by_rank[0].items():
         alike[name] += size * min(count, *(other.get((name, size), 0) for other in by_rank[1:]))
@@ -181,9 +185,9 @@ def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
 
 
 def redundant(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
-    """Returns the finding about replicated states; ``text`` introduces the ranks.
+    """Returns the finding on replicated states. ``text`` introduces the ranks.
 
-    ``at_peak`` is the memory that sharding frees at the peaks of the ranks, if known.
+    ``at_peak`` is the number of bytes that sharding frees at the ranks' memory peaks, if known.
     """
     peak = ""
     if at_peak is not None:

@@ -1,4 +1,4 @@
-"""Reported facts of collectives: name, bytes and group."""
+"""Name, bytes and process group of recorded collectives."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_ELEMENTS = 1 << 50
 
 
 def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns name, bytes and process group of each collective.
+    """Returns the name (string id), bytes and process group (string id) of each collective; -1 = unknown.
 
-    They come from the kernel, or from an operator around its launch.
+    They are recorded with the kernel, or with an operator enclosing its launch.
     """
     args = trace.collectives
     place = np.full(len(trace) + 1, MISSING, np.int64)
@@ -46,13 +46,13 @@ def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, 
 
 
 def around(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the operator around each row, or around its launch; -1 = none."""
+    """Returns the row of the operator enclosing each row or its launch (-1 = none)."""
     found: Int64 = np.append(trace.operator, MISSING)[rows].astype(np.int64)
     return found
 
 
 def that(trace: TraceTable, names: Int64, test: Callable[[str], bool]) -> Bool:
-    """Returns which string ids satisfy a test; each string is checked once."""
+    """Returns, for each string id, whether its text satisfies ``test``. Each string is tested once."""
     unique, of = np.unique(names, return_inverse=True)
     found: Bool = np.array([test(trace.strings[each]) for each in unique.tolist()], np.bool_)[of.ravel()]
     return found

@@ -1,4 +1,4 @@
-"""Step times and computation that a profiler reports."""
+"""Step times and compute time reported by the profiler."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RECORDED = 0.9
 
 
 def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
-    """Returns the reported step times, of the selected steps if the profile names steps."""
+    """Returns the table of reported step times, limited to the selected steps if the profile names steps."""
     table = reported_table(trace.reported_tables, STEP_TIMES)
     if table is None:
         return job_table(STEP_TIMES, {})
@@ -44,20 +44,20 @@ def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
 
 
 def reported_step_length(table: pa.Table) -> float | None:
-    """Returns the mean reported step length, including the time before the first work; None without any."""
+    """Returns the mean reported step time, including the time before the first work; None without any."""
     length = pc.add(table["stage_ns"], table["bubble_ns"])
     found: float | None = pc.mean(pc.add(length, pc.fill_null(table["preparing_ns"], 0))).as_py()
     return found
 
 
 def length_without_kernels(trace: TraceTable, chosen: Sequence[str] | None) -> float | None:
-    """Returns the mean reported step length if most kernels are missing; None if the recording suffices."""
+    """Returns the mean reported step time if many kernels are missing; None if the recording is complete enough."""
     return None if missing_computation(trace) is None else reported_step_length(reported_steps(trace, chosen))
 
 
 @remembered
 def missing_computation(trace: TraceTable) -> tuple[int, int] | None:
-    """Returns recorded and reported compute time if most of it was not recorded; else None.
+    """Returns (recorded, reported) compute time in nanoseconds if less than ``RECORDED`` was recorded; else None.
 
     Idle time and overlap are then unknown.
     """

@@ -26,32 +26,32 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class RuntimeCalls:
-    """All runtime and driver calls of a trace, by time; times in nanoseconds."""
+    """All runtime and driver calls of a trace, sorted by time."""
 
     row: Int64
     device_idle_ns: Int64 | None
-    """Part of the call's self time in which no device of its thread works; None if unknown."""
+    """Part of each call's self time during which all devices of its thread are idle; None if unknown."""
     launched: Int64
-    """Number of kernels, copies and sets that it launched."""
+    """Number of kernels, copies and memsets that each call launched."""
     bytes: Int64
-    """Bytes of these copies and sets, -1 = not recorded."""
+    """Bytes of the launched copies and memsets (-1 = not recorded)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Callers:
-    """Callers of runtime and driver calls, besides the enclosing operator."""
+    """Callers of the runtime and driver calls, other than operators."""
 
     row: Int64
     phase: Int32
-    """String id of the innermost annotation, -1 = none."""
+    """Name (string id) of the innermost annotation (-1 = none)."""
     frame: Int32
-    """Position of the Python line among ``frames``, -1 = unknown."""
+    """Index of the Python line in ``frames`` (-1 = unknown)."""
     frames: pa.Array
 
 
 @remembered
 def runtime_calls(trace: TraceTable) -> RuntimeCalls:
-    """Returns the calls of a whole trace."""
+    """Returns all runtime and driver calls, regardless of the selected steps."""
     rows = np.flatnonzero(trace.kind == EventKind.RUNTIME)
     place = places_of(rows, len(trace))
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))
@@ -71,9 +71,9 @@ def runtime_calls(trace: TraceTable) -> RuntimeCalls:
 
 
 def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
-    """Self time of calls while no device of their thread works, including unrecorded work.
+    """Self time of each call while all devices of its thread are idle; None if unknown.
 
-    Unknown for truncated files, which may lack device events of any time.
+    Unrecorded work counts as busy. Unknown for truncated files, because any device events may be missing.
     """
     busy = device_occupied(trace)
     if not busy or not (trace.coverage.complete or trace.coverage.full):
@@ -99,7 +99,7 @@ def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
 
 
 def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
-    """Devices of a host thread: those it launched work on, else those of its process, else all."""
+    """Devices of each host thread: those it launched work on, or else those of its process, or else all."""
     busy = frozenset(device_busy(trace))
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))
     pairs = np.unique(np.column_stack((trace.track[trace.launch[work]], trace.device[work])), axis=0)
@@ -117,7 +117,7 @@ def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
 
 @remembered
 def callers(trace: TraceTable) -> Callers:
-    """Returns the callers of a whole trace, as far as known; rows are those of ``runtime_calls``."""
+    """Returns the callers of all ``runtime_calls``, in the same order."""
     calls = np.flatnonzero(trace.kind == EventKind.RUNTIME)
     lines = code_lines(trace)
     return Callers(calls, annotation_around(trace, calls), lines.of[calls], lines.texts)

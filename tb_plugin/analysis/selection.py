@@ -1,4 +1,4 @@
-"""Rows selected by steps and phase."""
+"""Events selected by steps and phase."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVERYTHING: Chosen = (None, "", "")
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Selected rows, and notes for the reader about them."""
+    """A mask of the selected rows, and coverage notes for the reader."""
 
     rows: Bool
     coverage: CoverageInfo
@@ -35,16 +35,19 @@ class Selection:
 
     @property
     def chosen(self) -> Chosen:
-        """Returns the selection as in ``Params.chosen``."""
+        """Returns the selection in the form of ``Params.chosen``."""
         return self.steps, self.phase, self.pattern
 
     def of(self, trace: TraceTable, *kinds: EventKind) -> Int64:
-        """Returns positions of the selected rows of these kinds."""
+        """Returns the selected rows of these kinds."""
         return np.flatnonzero(self.rows & of_kind(trace.kind, *kinds))
 
 
 def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
-    """Returns positions of the steps with these labels, in order. Raises BadRequest for an unknown label."""
+    """Returns the indices of the steps with these labels in ascending order; None = all.
+
+    Raises BadRequest for an unknown label.
+    """
     if steps is None:
         return list(range(len(trace.steps.label)))
     unknown = sorted(set(steps) - set(trace.steps.label))
@@ -56,16 +59,16 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 
 
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
-    """Returns the steps with these labels, None = all. Raises BadRequest for unknown ones."""
+    """Returns the steps with these labels; None = all. Raises BadRequest for an unknown label."""
     return trace.steps.take(chosen_steps(trace, chosen))
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:
-    """Returns host rows that start in the selected steps, and the device rows launched there.
+    """Returns the host rows that start in the selected steps, and the device rows launched there.
 
-    A device row without a recorded launch belongs to the step that contains its start. ``steps`` None = all rows; in an
-    opened window all its complete steps, so that rows across its edge count in no sum. A phase further limits these to its
-    calls.
+    A device row without a recorded launch is in the step that contains its start. A phase limits the rows further,
+    to its calls. ``steps`` None selects all rows; in a loaded window, only those of its complete steps. Raises
+    BadRequest for an unknown step or phase.
     """
     chosen = _of_steps(trace, steps)
     if not phase:
@@ -75,7 +78,7 @@ def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "
 
 
 def _of_phase(trace: TraceTable, calls: Int64) -> Bool:
-    """Host rows inside the calls, and device rows launched there (or by an operator that started there)."""
+    """Mask of the host rows inside the calls, and of the device rows launched there."""
     rows = np.zeros(len(trace), np.bool_)
     on_device = of_kind(trace.kind, *ON_DEVICE)
     host = np.flatnonzero(~on_device)
@@ -111,7 +114,7 @@ def _coverage(trace: TraceTable, window_ns: int, steps: list[str] | None) -> Cov
 
 
 def window_info(trace: TraceTable) -> WindowInfo | None:
-    """Returns the note about an opened window; None if the whole trace was opened."""
+    """Returns the note on the loaded window; None if the entire trace is loaded."""
     covered, whole, report = trace.coverage, trace.coverage.full, trace.report
     if whole is None:
         return None

@@ -1,4 +1,4 @@
-"""Numbers of server steps: work, gaps, tokens, steady state."""
+"""Steps of inference servers: work, gaps, tokens, steady state."""
 
 from __future__ import annotations
 
@@ -31,43 +31,46 @@ FEWEST = 3
 
 @dataclass(frozen=True, eq=False)
 class ServedSteps:
-    """Numbers of all steps of a trace, in order of time."""
+    """Numbers of all steps in a trace, sorted by time."""
 
     row: Int64
-    """Device work of steps, and the step position of each."""
+    """Rows of the device work in steps; ``step`` is the index of each row's step."""
     step: Int64
     first_ns: Int64
-    """Start of its first and end of its last work; -1 without any."""
+    """Start of the first work of each step; ``last_ns`` is the end of its last work (-1 = no work)."""
     last_ns: Int64
     busy_ns: Int64
     gap_ns: Int64
-    """Idle time between the work of two consecutive decode steps; -1 for others."""
+    """Idle time between the work of this decode step and of the decode step before it (-1 = other steps)."""
     period_ns: Int64
-    """Cycle: from its start to that of the next step; -1 for the last step, whose cycle is unknown."""
+    """Time from the start of each step to the start of the next (-1 = last step)."""
     work_ns: Int64
-    """Busy time of the devices in the cycle, whatever launched the work; -1 for the last step."""
+    """Busy time of the devices during ``period_ns``, including work of other steps (-1 = last step)."""
     unrecorded_ns: Int64
-    """Time from each step to the next with only unrecorded work on the devices."""
+    """Time during which the devices run only unrecorded work, from the start of each step to the next."""
     is_unusual: Bool
-    """A decode step that takes far longer than those of similar batch size."""
+    """Whether it is a decode step that takes far longer than others of similar batch size."""
     steady: tuple[int, int]
-    """Start and end position (exclusive) of the steady run; equal without one."""
+    """Index range [start, end) of the steady state; empty if there is none."""
 
 
 def is_served(trace: TraceTable) -> bool:
-    """Returns whether steps have modes or were inferred from repetition."""
+    """Returns whether the steps have a mode (prefill or decode) or were inferred from repetition."""
     return trace.steps.source == INFERRED or bool((trace.steps.served.mode != Mode.UNKNOWN).any())
 
 
 def in_mode(trace: TraceTable, mode: Mode) -> Bool:
-    """Returns which steps have a mode."""
+    """Returns, for each step, whether it has this mode."""
     found: Bool = trace.steps.served.mode == mode
     return found
 
 
 @remembered
 def served_steps(trace: TraceTable) -> ServedSteps:
-    """Returns the numbers of all steps. Work belongs to the step that contains its launch, else its start."""
+    """Returns the numbers of all steps.
+
+    Work is attributed to the step that contains its launch, or else its start.
+    """
     steps = trace.steps
     count = len(steps.label)
     rows = covered_work(trace)
@@ -105,7 +108,7 @@ def served_steps(trace: TraceTable) -> ServedSteps:
 
 
 def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
-    """Idle time between the work of consecutive decode steps, whatever else ran between."""
+    """Idle time between the work of consecutive decode steps, in nanoseconds."""
     gap = np.full(len(first), MISSING, np.int64)
     if len(first) < 2:
         return gap
@@ -116,7 +119,7 @@ def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
 
 
 def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
-    """Decode steps far above the median of similar batches; never the last one, whose cycle is unknown."""
+    """Mask of the decode steps far above the median of similar batch sizes. The last step is never unusual."""
     found = np.zeros(len(period), np.bool_)
     known = decodes & (period != MISSING)
     at = np.flatnonzero(known)
@@ -137,7 +140,10 @@ def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
 
 
 def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
-    """Returns the run of usual decode steps of similar batch with the most new tokens; ties: most time, then first."""
+    """The run of usual decode steps with similar batch size that generates the most tokens.
+
+    Ties: longest, then first.
+    """
     runs, begin, batch = [(0, 0)], 0, served.batch
     for i, good in enumerate(usual.tolist()):  # steps are few, and each run depends on its start
         if not good or abs(int(batch[i]) - int(batch[begin])) > ALIKE * abs(int(batch[begin])):
@@ -149,9 +155,9 @@ def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
 
 
 def tokens_per_second(trace: TraceTable, steps: Int64) -> float | None:
-    """Returns new tokens divided by the time of these steps up to the next; steps without a next are ignored.
+    """Returns generated tokens per second over these steps, without the last step of the trace.
 
-    None if unknown: decode steps may generate several tokens per request, or modes are missing.
+    None if unknown: the number of tokens per request or the mode of a step is not recorded.
     """
     served, found = trace.steps.served, served_steps(trace)
     steps = steps[found.period_ns[steps] != MISSING]

@@ -1,4 +1,4 @@
-"""Severity of findings, common to all views."""
+"""Severity of findings, shared by all views."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ SEVERE_SHARE = 0.2
 
 
 def severity_of(share: float) -> Severity:
-    """Returns the severity of a finding by its share of step time."""
+    """Returns the severity of a finding that takes this share of step time."""
     return "high" if share >= SEVERE_SHARE else "medium"

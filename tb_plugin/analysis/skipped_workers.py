@@ -1,4 +1,7 @@
-"""Workers that an answer skips: unreadable ones, and summaries without traces."""
+"""Workers that an answer skips.
+
+They are unreadable, or only their rank summaries are loaded.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +18,24 @@ _MAX_NAMED = 5
 
 
 class LeftOut(NamedTuple):
-    """Skipped workers by name."""
+    """Skipped workers by name; ``failed`` contains (worker, reason) pairs."""
 
     failed: tuple[tuple[str, str], ...] = ()
-    """(worker, reason) pairs."""
     summary_only: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, params: Params) -> LeftOut:
-        """Reads the skipped workers from the parameters."""
+        """Reads the skipped workers from request parameters."""
         return cls(tuple(zip(params.values(FAILED), params.values(WHY), strict=False)), params.values(AWAY))
 
     def params(self) -> tuple[tuple[str, str], ...]:
-        """Returns them as parameters, as ``of`` reads them."""
+        """Returns the skipped workers as request parameters."""
         failures = tuple((key, text) for failed in self.failed for key, text in zip((FAILED, WHY), failed, strict=True))
         return (*failures, *((AWAY, worker) for worker in self.summary_only))
 
 
 def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
-    """Returns the notices about skipped workers; ``more`` says what that means for the numbers."""
+    """Returns the notices about skipped workers; ``more`` is appended and explains the effect on the numbers."""
     out = LeftOut.of(params)
     notices = []
     if out.failed:
@@ -54,7 +56,7 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
 
 
 def failed_ranks(failed: Iterable[str]) -> frozenset[int] | None:
-    """Returns the ranks of unreadable workers, from their names; None if a name does not end with a number."""
+    """Returns the ranks of unreadable workers, parsed from the end of their names; None if a name has no number."""
     numbers = [worker[len(worker.rstrip("0123456789")) :] for worker in failed]
     return frozenset(map(int, numbers)) if all(0 < len(number) < 10 for number in numbers) else None
 

@@ -1,4 +1,4 @@
-"""Frames of all stacks: nesting, threads and self times."""
+"""Stack frames of all threads: nesting and self times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PYTHON = (EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
 _CALLS = (EventKind.OPERATOR, EventKind.RUNTIME)
 # Kinds of frames. Runtime calls belong to their operators, so they are no frames.
 FRAMES: dict[str, tuple[EventKind, ...]] = {"both": (*_PYTHON, *_CALLS), "python": _PYTHON, "operators": _CALLS}
-# Names of the place for device work that no frame launched.
+# Name of the node for device work that no frame launched.
 REST = {"both": NO_OPERATOR, "python": "(no Python call)", "operators": NO_OPERATOR}
 # A Python line number in a name.
 _PYTHON_LINE = re.compile(r"\(\d+\)")
@@ -37,38 +37,38 @@ _THREAD_ENTRY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """All frames of a trace, by time; nanoseconds, regardless of the selected steps."""
+    """All frames of a trace sorted by time, regardless of the selected steps. Times are in nanoseconds."""
 
     row: Int64
     parent: Int32
-    """Position among them, -1 = none."""
+    """Index of the enclosing frame (-1 = none)."""
     thread: Int32
     own_ns: Int64
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels of frames: names that differ only in object addresses are equal. Those of ``REST`` come last."""
+    """Frame labels: names without object addresses. The labels in ``REST`` come last."""
 
     of: Int32
-    """Position in ``texts`` by string id."""
+    """Index into ``texts`` for each string id."""
     texts: pa.Array
 
 
 @dataclass(frozen=True, eq=False)
 class Starts:
-    """First calls of ``threading`` threads, by time, and the thread each starts."""
+    """First calls of ``threading`` threads sorted by time, and the thread that each starts."""
 
     row: Int64
     thread: Int32
     parent: Int32
     ordinal: Int64
-    """0 = the thread of the track; others were recorded under the same id."""
+    """0 for the track's own thread; 1, 2, ... for later threads with the same thread id."""
 
 
 @remembered
 def labels_of(trace: TraceTable) -> Labels:
-    """Returns the label of every string of a trace."""
+    """Returns the label of every string in a trace."""
     encoded = pc.replace_substring_regex(trace.strings.array, ADDRESS, "").dictionary_encode()
     rest = pa.array([*REST.values()], encoded.dictionary.type)
     return Labels(encoded.indices.to_numpy().astype(np.int32), pa.concat_arrays([encoded.dictionary, rest]))
@@ -76,7 +76,10 @@ def labels_of(trace: TraceTable) -> Labels:
 
 @remembered
 def thread_starts(trace: TraceTable) -> Starts:
-    """Returns the starts of threads. A further ``_bootstrap`` of a track, or a nested one, starts a new thread."""
+    """Returns the thread starts in a trace.
+
+    Each further or nested ``_bootstrap`` call on a track starts a new thread.
+    """
     begins = trace.strings.where(lambda text: _THREAD_ENTRY.fullmatch(text) is not None)[trace.name]
     rows = np.flatnonzero(begins & (trace.kind == EventKind.PYTHON))
     track = trace.track[rows]
@@ -91,7 +94,7 @@ def thread_starts(trace: TraceTable) -> Starts:
 
 
 def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
-    """Returns the thread of each host row: its track, or the last started open thread of its id."""
+    """Returns the thread of each host row: its track, or the last started thread with the same id."""
     starts = thread_starts(trace)
     track = trace.track[rows]
     if not starts.ordinal.any():
@@ -103,7 +106,7 @@ def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
 
 @remembered
 def rows_with_stacks(trace: TraceTable) -> Int64:
-    """Returns operators and calls with recorded stacks that replace Python calls; empty if those are recorded."""
+    """Returns the rows whose recorded stacks replace Python calls; empty if Python calls are recorded."""
     python = trace.name[trace.kind == EventKind.PYTHON]
     if trace.strings.where(lambda text: _PYTHON_LINE.search(text) is not None)[python].any():
         return np.empty(0, np.int64)
@@ -112,7 +115,10 @@ def rows_with_stacks(trace: TraceTable) -> Int64:
 
 @remembered
 def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
-    """Returns the frames of these kinds; Python includes rows with recorded stacks. Steps are no frames."""
+    """Returns the frames of these kinds. Python frames include rows with recorded stacks. Steps are not frames.
+
+    ``of`` is a key of ``FRAMES``. ``fold`` "framework" drops internal framework calls.
+    """
     wanted = of_kind(trace.kind, *FRAMES[of])
     if of == "python":
         wanted[rows_with_stacks(trace)] = True
@@ -135,10 +141,10 @@ def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
 def _with_ranges(
     trace: TraceTable, ranges: Int64, row: Int64, thread: Int32, start: Int64, end: Int64
 ) -> tuple[Int64, Int32, Int64, Int64]:
-    """Adds the named ranges to the frames, by time.
+    """Adds annotations to the frames, sorted by time.
 
-    A range starts inside the call that opens it (``__enter__``) and ends inside the one that closes it. It becomes a frame
-    from the end of the first to the start of the second.
+    An annotation starts inside a call of ``__enter__`` and ends inside a call of ``__exit__``. Its frame spans the
+    time between these two calls.
     """
     owner, first, last = thread_numbers(trace, ranges), trace.start_ns[ranges], trace.ends(ranges)
     parent = nest(thread, start, end).parent
@@ -163,7 +169,7 @@ def _with_ranges(
 
 
 def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
-    """Internal framework calls: inside another Python call of it, or inside a module call."""
+    """Mask of internal framework calls: those made by framework code or by a module call."""
     name, kind = trace.name[row], trace.kind[row]
     # One more flag at the end is for frames without a parent.
     framework = np.append(
@@ -175,7 +181,10 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
 
 
 def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
-    """Returns the time in which each call, by start, is the last started open call of its thread."""
+    """Returns the self time of each call in nanoseconds: while it is the innermost call of its thread.
+
+    Calls must be sorted by start.
+    """
     own = np.zeros(len(start), np.int64)
     of, count = numbered(thread)
     order = stable_order(of)

@@ -1,4 +1,4 @@
-"""Step time by category; the parts sum exactly."""
+"""Step time by category, as an exact partition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STEP = re.compile(r"ProfilerStep#")
 
 @dataclass(frozen=True, eq=False)
 class StepShares:
-    """Nanoseconds of each category in each step; ``parts[c].sum() + ... == total`` for every step."""
+    """Time per category and step, in nanoseconds. The categories of each step sum to ``total``."""
 
     label: tuple[str, ...]
     parts: dict[str, Int64]
@@ -45,15 +45,16 @@ class StepShares:
         return [each for each in CATEGORIES if each != UNRECORDED or self.parts[each].any()]
 
     def mean(self, category: str) -> float | None:
-        """Returns the mean over the steps, unrounded; None without steps."""
+        """Returns the mean of a category over the steps, unrounded; None without steps."""
         return float(self.parts[category].mean()) if len(self.total) else None
 
 
 @remembered
 def shares(trace: TraceTable) -> Mapping[str, Ranges]:
-    """Returns the ranges of each category, on any thread or device: active, and no earlier category is.
+    """Returns the ranges of each category, on any thread or device.
 
-    ``other`` is the remainder without ranges. Cached for the last traces, because every selection of steps needs it.
+    Where several categories are active, the first in ``CATEGORIES`` is used. ``other`` is the rest of the step and
+    has no ranges.
     """
     later = awaits_thread(trace)  # the awaited thread's activity comes first
     active = _active(trace, later)
@@ -64,16 +65,16 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
 
 
 def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
-    """Active ranges of each category; calls in ``later`` are in none."""
+    """Active ranges of each category, without the calls in ``later``."""
     named = (each for each in CATEGORIES[:-1] if each != UNRECORDED)
     when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in named}
     return when | {"communication": exposed(trace), UNRECORDED: any_unrecorded(trace)}
 
 
 def active_rows(trace: TraceTable, category: str) -> Bool:
-    """Returns the rows of a category, one of ``CATEGORIES`` except ``other`` and ``unrecorded``.
+    """Returns a mask of the events of one category. The categories ``other`` and ``unrecorded`` have no events.
 
-    For communication these are candidates: ``exposed`` gives the exposed time.
+    For ``communication``, the mask contains all collectives; ``exposed`` returns the exposed time.
     """
     kernels = of_kind(trace.kind, EventKind.KERNEL)
     if category == "kernel":
@@ -96,7 +97,7 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
 
 @remembered
 def break_down(trace: TraceTable, chosen: tuple[str, ...] | None) -> StepShares:
-    """Returns the parts of the steps with these labels (None = all) by priority; the remainder is ``other``.
+    """Returns the time per category in the steps with these labels (None = all).
 
     Raises BadRequest for unknown steps.
     """

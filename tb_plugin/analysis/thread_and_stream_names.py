@@ -1,4 +1,4 @@
-"""Names of threads and streams, from their work."""
+"""Display names of threads and streams, from their work."""
 
 from __future__ import annotations
 
@@ -44,20 +44,22 @@ class TrackName:
     """Display name of a track."""
 
     title: str
-    """Unique among the threads of the trace, or the streams of its device."""
+    """Unique among the threads of the trace, or among the streams of the device."""
     recorded: str
-    """The trace's own text: name and number of a thread, device of a stream."""
+    """Name in the trace: name and number of a thread, device of a stream."""
     label: str
     """Title and recorded name in one text, for event lists."""
     order: tuple[int, ...]
-    """Sort key. Threads: recorded order if any; main thread, framework threads, others, then events outside threads.
-    Streams: by number; idle ones below a lane without a number that works.
+    """Sort key.
+
+    Threads: recorded order; then main thread, framework threads, others, and events outside threads. Streams: by
+    number.
     """
 
 
 @remembered
 def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
-    """Returns the name of each track of a trace."""
+    """Returns the display name of each track."""
     main = main_thread(trace)
     processes = _processes(trace)
     titles, rank = _host_titles(trace, main, processes)
@@ -90,9 +92,9 @@ def _processes(trace: TraceTable) -> list[str]:
 
 
 def main_thread(trace: TraceTable) -> int:
-    """Returns the track of the main thread, -1 if unknown.
+    """Returns the track of the main thread (-1 = unknown).
 
-    It has the step annotations; without steps, it has the number of its process.
+    It has the step annotations. Without steps, its thread id is the process id.
     """
     if trace.steps.recorded and len(trace.steps.host_start_ns):
         is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
@@ -121,7 +123,7 @@ def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
 
 
 def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> TrackName:
-    """Name of a stream; with ``sinks``, idle streams sort below active ones."""
+    """``sinks`` sorts idle streams below active ones."""
     own = track.thread.strip()
     stream, number = _number_of(track)
     name = next((device.name or "" for device in trace.devices if device.id == track.pid), "")
@@ -137,14 +139,13 @@ def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> Tr
 
 
 def _number_of(track: Track) -> tuple[str, int]:
-    """Word for a stream without a name, and its number, -1 = none."""
+    """Number of a stream as text, and as an integer (-1 = none)."""
     numbered = _DEFAULT_STREAM_NAME.fullmatch(track.thread.strip())
     stream = numbered[1] if numbered and numbered[1] else track.tid.removeprefix("stream").strip()
     return stream, int(stream) if re.fullmatch(r"-?[0-9]{1,18}", stream) else MISSING
 
 
 def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[list[str], list[tuple[int, ...]]]:
-    """Titles of threads and their sort order; unknown threads are titled by their kinds of events."""
     roles = trace.recorder.threads
     found = _roles_of(trace, roles)
     of_main = recorded_name(trace.tracks[main]) if main != MISSING else ""
@@ -182,7 +183,7 @@ def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[li
 
 
 def _unique_titles(trace: TraceTable, titles: list[str], processes: list[str]) -> list[str]:
-    """Adds numbers to equal titles (ours if theirs is missing), and process names if there are several processes."""
+    """Makes titles unique: adds thread numbers to equal titles, and process names if there are several processes."""
     hosts = [i for i, track in enumerate(trace.tracks) if not track.is_device]
     titles = [" · ".join(filter(None, (p, title))) for p, title in zip(processes, titles, strict=True)]
     count = Counter(titles[i] for i in hosts)
@@ -203,13 +204,13 @@ def _number(text: str) -> int | None:
 
 
 def _is_plausible(tid: str) -> bool:
-    """Whether a thread number also appears in other tools; texts always do."""
+    """Whether a thread id is meaningful to the user. Very large numbers are addresses."""
     number = _number(tid)
     return number is None or 0 <= number < _LARGEST_THREAD_ID
 
 
 def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
-    """The first matching role of each track, by number; -1 = none. A thread's name counts before its work."""
+    """Index of the first matching role of each track (-1 = none). Thread names have priority over events."""
     found = np.full(len(trace.tracks), MISSING, np.int64)
     if not roles:
         return found
@@ -229,13 +230,13 @@ def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
 
 
 def _matching_texts(trace: TraceTable, pattern: str) -> Bool:
-    """Flags by string id (and one for none) of texts that match. All texts of a trace are checked once."""
+    """Mask over string ids of the texts that match a pattern; the last entry is for id -1."""
     hits = pc.match_substring_regex(trace.strings.array, pattern).fill_null(False).to_numpy(zero_copy_only=False)
     return np.append(hits, False)
 
 
 def _outermost_frames(trace: TraceTable) -> dict[int, str]:
-    """The first Python call on each track after the common entry frames: the thread's function."""
+    """Name of the first Python call on each track after the common entry frames."""
     rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
     if not len(rows):
         return {}
@@ -246,7 +247,6 @@ def _outermost_frames(trace: TraceTable) -> dict[int, str]:
 
 
 def _work_of(trace: TraceTable) -> list[str]:
-    """Main kind of work on each stream, "" without work."""
     rows = np.flatnonzero(of_kind(trace.kind, EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET))
     kind = _KIND[trace.kind[rows]]
     kind[(kind == 0) & trace.is_collective[rows]] = 1
@@ -264,7 +264,10 @@ def _work_of(trace: TraceTable) -> list[str]:
 
 
 def _copy_times(trace: TraceTable, copies: Int64) -> Int64:
-    """Time of copies by stream and direction; the last column is for sets and copies without a direction."""
+    """Copy time in nanoseconds, shape (tracks, directions + 1).
+
+    The last column is for unknown directions and memsets.
+    """
     time = np.zeros((len(trace.tracks), len(DIRECTIONS) + 1), np.int64)
     goes = np.where(trace.kind[copies] == EventKind.MEMCPY, directions_of(trace, copies), MISSING)
     np.add.at(time, (trace.track[copies], goes), np.maximum(trace.dur_ns[copies], 1))
@@ -272,13 +275,11 @@ def _copy_times(trace: TraceTable, copies: Int64) -> Int64:
 
 
 def _main_kinds(time: Int64) -> list[int]:
-    """Kinds with at least a fifth of the time, largest first."""
     share = time / max(int(time.sum()), 1)
     return [int(k) for k in np.argsort(-time, kind="stable") if share[k] >= _MIN_NAMING_SHARE]
 
 
 def _copies(time: Int64) -> str:
-    """Word for copies, with directions if all main ones have one."""
     named = _main_kinds(time)
     if len(DIRECTIONS) in named:
         return _WORK[_COPIES]
@@ -286,13 +287,12 @@ def _copies(time: Int64) -> str:
 
 
 def _communication(backend: str, groups: tuple[str, ...]) -> str:
-    """Word for communication, with the group and the backend's name if known."""
     what = backend or _WORK[1]
     return f"{what} {groups[0]}" if len(groups) == 1 else f"{what}, {len(groups)} groups" if groups else what
 
 
 def _groups_of(trace: TraceTable) -> dict[int, tuple[str, ...]]:
-    """Process groups of the collectives on each track, by description, else by number."""
+    """Process groups of the collectives on each track, by description, or else by number."""
     args = trace.collectives
     on_device = trace.kind[args.row] == EventKind.KERNEL
     said = np.where(

@@ -46,7 +46,7 @@ METRICS = SHARED.adding(
 
 
 class Reason(IntEnum):
-    """Why device work has no operator. The first true reason counts."""
+    """Why device work has no operator. If several reasons apply, the first in this list is used."""
 
     OUTSIDE = 0
     GRAPH = 1
@@ -70,7 +70,7 @@ _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
 
 
 def reasons(trace: TraceTable, rows: Int64) -> UInt8:
-    """Returns the Reason of each of these device rows without a selected operator."""
+    """Returns the ``Reason`` of each device row without a selected operator."""
     launch = trace.launch[rows]
     found = np.where(launch == MISSING, Reason.UNRECORDED, Reason.BARE)
     found[(launch != MISSING) & trace.calls_that(CallRole.GRAPH)[launch]] = Reason.GRAPH
@@ -81,28 +81,28 @@ def reasons(trace: TraceTable, rows: Int64) -> UInt8:
 
 @remembered
 def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
-    """Rows launched before the recording, among device work without a launch."""
+    """Mask of the device work launched before the recording; meaningful only for work without a launch."""
     calls = trace.correlation[trace.kind == EventKind.RUNTIME]
     first_call = int(calls[calls > 0].min(initial=np.iinfo(np.int64).max))
     numbered = trace.correlation > 0
     # A stream executes work in launch order.
     first_launched = np.full(len(trace.tracks), -1, np.int64)
     launched = np.flatnonzero(trace.launch != MISSING)[::-1]
-    first_launched[trace.track[launched]] = trace.start_ns[launched]  # rows are in order of time: the earliest stays
+    first_launched[trace.track[launched]] = trace.start_ns[launched]  # the earliest is written last
     ahead = trace.start_ns < first_launched[trace.track]
     found: npt.NDArray[np.bool_] = np.where(numbered & (len(calls) > 0), trace.correlation < first_call, ahead)
     return found
 
 
 def reason_times(trace: TraceTable, rows: Int64) -> dict[Reason, int]:
-    """Returns the summed durations of these device rows by reason; they sum to the total."""
+    """Returns the summed durations of these device rows by reason, in nanoseconds."""
     totals = np.zeros(len(Reason), np.int64)
     np.add.at(totals, reasons(trace, rows), trace.dur_ns[rows])
     return {reason: int(totals[reason]) for reason in Reason}
 
 
 def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
-    """Returns the reasons with time, largest first, as parts of the device time without an operator."""
+    """Returns the breakdown of device time without an operator by reason, largest first."""
     order = sorted((reason for reason in times if times[reason]), key=lambda reason: -times[reason])
     slices = []
     for reason in order:
@@ -113,7 +113,7 @@ def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
 
 
 def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
-    """Returns these device rows by name, reason and the scopes around their launches."""
+    """Returns the table of these device rows, grouped by name, reason, and the phase, module and line of the launch."""
     launch, lines = trace.launch[rows], code_lines(trace)
     keys = (
         trace.name[rows],
@@ -150,7 +150,7 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
 
 
 def module_around(trace: TraceTable, launch: Int32) -> Int32:
-    """Returns the name (string id, -1 = none) of the innermost module call around each launch."""
+    """Returns the name (string id) of the innermost module call enclosing each launch (-1 = none)."""
     around = np.where(launch == MISSING, MISSING, trace.python_parent[launch])
     members, parent = with_ancestors(trace.python_parent, around)
     is_module = trace.kind[members] == EventKind.MODULE

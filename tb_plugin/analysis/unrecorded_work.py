@@ -1,4 +1,4 @@
-"""Unrecorded GPU work: launched outside the recording."""
+"""Unrecorded device work: work launched outside the recording."""
 
 from __future__ import annotations
 
@@ -38,37 +38,41 @@ _DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 class _Found:
     ranges: Ranges
     first: Bool
-    """Launches (as in ``recorded_launches``) whose work proves it."""
+    """Mask over ``recorded_launches``: launches whose delayed work proves unrecorded work."""
 
 
 @remembered
 def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
-    """Returns when a device (position in ``trace.devices``) runs work launched outside the recording.
+    """Returns the time ranges during which a device runs unrecorded work; ``device`` is an index into
+    ``trace.devices``.
 
-    The first recorded work of a stream proves it. Its launch had returned, no recorded work was in its way, nothing started
-    on the device meanwhile, and it waited far longer than later launches on an empty queue. So does a wait of the host for
-    the device before all recorded launches. All launches since the start (or the last pause) of the recording are recorded,
-    so older work was in the way. The ranges contain no recorded work.
+    Such work is inferred from delays that recorded work does not explain. In one case, the first recorded kernel of
+    a stream starts much later than usual after its launch, while the device starts nothing else. In the other case,
+    the host waits for the device before it launches anything. All launches after the start of the recording are
+    recorded, so older work caused the delay. The ranges contain no recorded work.
     """
     return _found(trace, device).ranges
 
 
 @remembered
 def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns when each device (as in ``device_busy``) runs work, recorded or not; the rest is idle time."""
+    """Returns the time ranges during which each device runs recorded or unrecorded work. The rest is idle time.
+
+    Keys are the same as for ``device_busy``.
+    """
     return {device: join(busy, unrecorded_work(trace, device)) for device, busy in device_busy(trace).items()}
 
 
 @remembered
 def any_unrecorded(trace: TraceTable) -> Ranges:
-    """Returns when any device runs unrecorded work and no device runs recorded work."""
+    """Returns the time ranges during which some device runs unrecorded work and no device runs recorded work."""
     found = [unrecorded_work(trace, device) for device in device_busy(trace)]
     return subtract(join(EMPTY, *found), join(EMPTY, *device_busy(trace).values()))
 
 
 @remembered
 def waits_for_unrecorded(trace: TraceTable) -> Bool:
-    """Returns which launches (as in ``recorded_launches``) wait for unrecorded work."""
+    """Returns, for each of the ``recorded_launches``, whether its work waits for unrecorded work."""
     launches = recorded_launches(trace)
     waits = np.zeros(len(launches.row), np.bool_)
     for device in device_busy(trace):
@@ -90,12 +94,12 @@ def _on_empty_queue(launches: Launches) -> Bool:
 def _found(trace: TraceTable, device: int) -> _Found:
     launches, busy = recorded_launches(trace), device_busy(trace).get(device, EMPTY)
     none = np.zeros(len(launches.row), np.bool_)
-    if device == MISSING:  # this track may have work of several devices
+    if device == MISSING:  # unknown device: the rows may come from several devices
         return _Found(EMPTY, none)
     mine = np.flatnonzero((trace.device[launches.row] == device) & (launches.call != MISSING))
     mine = mine[np.argsort(trace.start_ns[launches.row[mine]], kind="stable")]
     began = _recording_began(trace)
-    # A window has earlier launches whose work lies in it; what they waited for is unknown.
+    # A loaded window contains work that was launched before it. The cause of its delay is unknown.
     mine = mine[trace.start_ns[launches.call[mine]] >= began[0]]
     row, call = launches.row[mine], launches.call[mine]
     # A synchronous copy ends before its call returns.
@@ -113,7 +117,7 @@ def _found(trace: TraceTable, device: int) -> _Found:
     starts = np.sort(trace.start_ns[launches.row[trace.device[launches.row] == device]])
     waited = waited[np.searchsorted(starts, start[waited]) == np.searchsorted(starts, free[waited])]
     since, launched = began[part[waited]], trace.start_ns[call[waited]]
-    # Work that starts after the host waited for it is on a device whose clock is ahead.
+    # If work starts after the host has waited for the device, the device clock is ahead.
     proven = ~_follows_another(trace, device, row[waited]) & ~_is_drained(trace, device, since, start[waited])
     proven &= ~waits[waited] | ~_sets_up(trace, device, since, launched)
     waited, since = waited[proven], since[proven]
@@ -129,7 +133,10 @@ def _found(trace: TraceTable, device: int) -> _Found:
 
 
 def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
-    """From each start of the recording to the end of the last long device wait before all recorded launches."""
+    """Ranges of unrecorded work that the host waited for before the first recorded launch.
+
+    They start with the recording and end with the wait.
+    """
     does_more = trace.calls_that(*_LAUNCHING, CallRole.ALLOCATE, CallRole.FREE, CallRole.PIN)
     waits = _own_calls(trace, device, waits_for_device(trace) & ~does_more)
     start, end = trace.start_ns[waits], trace.ends(waits)
@@ -143,7 +150,7 @@ def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
 
 
 def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Stretches with driver initialization or memory allocation: the program starts there."""
+    """Whether the program initializes the driver or allocates memory in each interval. If so, it has just started."""
     calls = _own_calls(trace, device, trace.calls_that(CallRole.SETUP, CallRole.ALLOCATE, CallRole.MAP, CallRole.PIN))
     starts = np.sort(trace.start_ns[calls])
     found: Bool = np.searchsorted(starts, since) < np.searchsorted(starts, until)
@@ -151,7 +158,10 @@ def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool
 
 
 def _recording_began(trace: TraceTable) -> Int64:
-    """Start of the recording, and its resumption after each pause: the profiler numbers all steps, recorded or not."""
+    """Times at which the recording started, or resumed after a pause.
+
+    The profiler numbers every step, so a gap in the numbers is a pause.
+    """
     began, steps = np.array([trace.coverage.start_ns]), trace.steps
     if steps.source != PROFILER or not all(label.isdecimal() for label in steps.label):
         return began
@@ -164,7 +174,10 @@ def _recording_began(trace: TraceTable) -> Int64:
 
 
 def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
-    """Works that start when their thread's earlier work on other devices ends: they waited for that."""
+    """Whether each device event starts when earlier work of its thread on another device ends.
+
+    It then waited for that work.
+    """
     launches = recorded_launches(trace)
     others = (launches.call != MISSING) & (trace.device[launches.row] != device)
     row, call = launches.row[others], launches.call[others]
@@ -182,7 +195,7 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
 
 def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
-    """Rows of selected calls on threads that launch on this device only."""
+    """Rows of the calls in ``wanted`` on threads that launch on this device only."""
     launches = recorded_launches(trace)
     known = launches.call != MISSING
     track, of = trace.track[launches.call[known]], trace.device[launches.row[known]]
@@ -197,7 +210,7 @@ def _has_work(trace: TraceTable) -> Bool:
 
 
 def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Stretches in which the host waited until the device had no work left."""
+    """Whether the host waited in each interval until the device had no work left."""
     named = trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
     ends = np.sort(trace.ends(_own_calls(trace, device, named)))
     found: Bool = np.searchsorted(ends, since, side="right") < np.searchsorted(ends, until, side="right")
@@ -205,7 +218,7 @@ def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> B
 
 
 def _no_later_launch(trace: TraceTable, device: int, since: Int64, until: Int64) -> Int64:
-    """Start of the first launch of each stretch without recorded work, else ``since``: its work may be in the way."""
+    """Start of each interval, or of its first launch without recorded work."""
     lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~_has_work(trace))
     lost = np.setdiff1d(lost, captures(trace).source)  # captured work does not run
     begins = np.append(np.sort(trace.start_ns[lost]), np.iinfo(np.int64).max)

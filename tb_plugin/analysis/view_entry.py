@@ -23,7 +23,7 @@ CLUSTER = "tb_plugin.model.cluster:Cluster"
 
 
 class ViewText(NamedTuple):
-    """Markdown about a view for docs/reference/http.md: what cannot be generated."""
+    """Markdown about a view for docs/reference/http.md, for the parts that cannot be generated."""
 
     parameters: str = ""
     payloads: str = ""
@@ -38,11 +38,11 @@ def _applies(model: Any) -> Missing | None:
 
 
 class ViewEntry:
-    """A view as its folder declares it: ``VIEW = ViewEntry(__name__, ...)`` in ``views/<id>/__init__.py``.
+    """A view as declared by its folder: ``VIEW = ViewEntry(__name__, ...)`` in ``views/<id>/__init__.py``.
 
-    The entry is an ``Analysis`` that imports the class in ``views/<id>/view.py`` when a part or an answer is needed.
-    ``order``: position in the navigation. ``model``: class name of the model. ``missing``: why the view does not apply; by
-    default it always applies. ``http``: documentation.
+    The entry is an ``Analysis`` that imports the class in ``views/<id>/view.py`` on first use. ``order`` is the
+    position in the navigation. ``model`` is the class name of the model. ``missing`` returns why the view does not
+    apply; by default it always applies. ``http`` is the documentation.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ViewEntry:
 
     @cached_property
     def view(self) -> Analysis[Any]:
-        """Returns the view; imports its code."""
+        """Returns the view, and imports its code on first use."""
         if self.implementation is None:
             import_module(f"{self._module}.view")
         assert self.implementation is not None
@@ -91,16 +91,19 @@ class ViewEntry:
         return self.view.part_key(params)
 
     def part(self, model: Any, params: Params, /) -> Part:
-        """Returns all numbers of one profile. Raises BadRequest."""
+        """Computes all numbers of one profile. Raises BadRequest for unknown steps."""
         return self.view.part(model, params)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the payload for a request."""
+        """Returns the view, or one page of the table that ``params`` names."""
         return self.view.answer(parts, params)
 
 
 class DeclaredView:
-    """Base class of views, which get declared properties from their entry: ``class Kernels(DeclaredView, entry=VIEW)``."""
+    """Base class of views that takes the declared properties from the entry.
+
+    Used as ``class Kernels(DeclaredView, entry=VIEW)``.
+    """
 
     entry: ViewEntry
     id: str
@@ -122,7 +125,7 @@ class DeclaredView:
         return self.entry.model
 
     def missing(self, model: Any, /) -> Missing | None:
-        """Returns why the view does not apply; None if it does."""
+        """Returns why the view does not apply to a profile; None if it does."""
         return self.entry.missing(model)
 
 
@@ -132,6 +135,6 @@ def model_name(analysis: Analysis[Any]) -> str:
 
 
 def joining(analysis: Analysis[Any]) -> Joining | None:
-    """Returns the view as one that joins all workers' parts, None if it does not join."""
+    """Returns the view if it merges the parts of all workers; else None."""
     view = analysis.view if isinstance(analysis, ViewEntry) else analysis
     return view if isinstance(view, Joining) else None

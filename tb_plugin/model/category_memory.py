@@ -1,4 +1,4 @@
-"""Memory of one device by category: initial bytes and changes by time."""
+"""Memory of one device by category: initial bytes and later changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_plugin.model.trace.report import ReadReport
 Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 
-# In the order of PyTorch's numbers.
+# In the order of PyTorch's category numbers.
 CATEGORIES = (
     "parameter",
     "optimizer_state",
@@ -30,7 +30,7 @@ BEFORE = -1
 
 @dataclass(frozen=True)
 class Action:
-    """Action numbers of PyTorch; ``LEVEL`` if the file has levels and no actions."""
+    """PyTorch's action numbers. ``LEVEL`` marks files that report levels instead of actions."""
 
     LEVEL = 0
     PREEXISTING = 1
@@ -41,41 +41,41 @@ class Action:
 
 @dataclass(frozen=True, eq=False)
 class RawCategoryMemory:
-    """Rows in file order, from a reader. Each adds ``bytes`` (may be negative) at a time."""
+    """Memory changes in file order, as returned by a reader. ``bytes`` is negative for a decrease."""
 
     time_ns: Int64
-    """Nanoseconds since 1970; negative = ``BEFORE``."""
+    """Nanoseconds since 1970; ``BEFORE`` for memory allocated before the recording."""
     category: Int8
-    """Position in ``CATEGORIES``."""
+    """Index into ``CATEGORIES``."""
     action: Int8
     bytes: Int64
     end_ns: int
-    """Time of the last row, which may change nothing."""
+    """Time of the last row in the file, in nanoseconds since 1970."""
     report: ReadReport
 
 
 @dataclass(frozen=True, eq=False)
 class CategoryMemory:
-    """Changes by time. Memory allocated before the recording is in ``before`` and ``missing``."""
+    """Memory changes sorted by time. Rows about memory allocated before the recording are summed in ``before``."""
 
     origin_ns: int
-    """Nanoseconds since 1970 of time 0, the first change."""
+    """Time of the first change, in nanoseconds since 1970."""
     end_ns: int
-    """The end of the recording, since ``origin_ns``."""
+    """End of the recording, in nanoseconds since ``origin_ns``."""
     time_ns: Int64
-    """Since ``origin_ns``."""
+    """Nanoseconds since ``origin_ns``."""
     category: Int8
     action: Int8
     bytes: Int64
     before: Int64
-    """Bytes by category before the first change."""
+    """Bytes per category before the first change, including ``missing``."""
     missing: Int64
-    """The part of ``before`` without rows: more was released later than was allocated."""
+    """Bytes per category that are released in the file but never allocated in it."""
     report: ReadReport
 
     @property
     def has_actions(self) -> bool:
-        """Returns whether allocations are known, not only levels."""
+        """Returns whether the file reports allocations, not only levels."""
         return bool((self.action != Action.LEVEL).any())
 
     def rows_until(self, times_ns: Int64) -> Int64:
@@ -83,7 +83,7 @@ class CategoryMemory:
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64)
 
     def levels(self, rows: Int64) -> Int64:
-        """Returns bytes by category (second axis) after so many changes (first axis)."""
+        """Returns the memory in bytes after the first ``rows[i]`` changes, shape (len(rows), categories)."""
         found = np.repeat(self.before[None, :], len(rows), axis=0)
         for number, (place, level) in enumerate(categories_of(self)):
             at = np.searchsorted(place, rows, side="left")
@@ -94,7 +94,7 @@ class CategoryMemory:
 
 @remembered
 def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
-    """Returns for each category the positions of its changes, and its bytes after each."""
+    """Returns, for each category, the indices of its changes and its bytes after each change."""
     found = []
     for number in range(len(CATEGORIES)):
         place = np.flatnonzero(memory.category == number)
@@ -104,19 +104,19 @@ def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
 
 @remembered
 def moments_of(memory: CategoryMemory) -> Int64:
-    """Returns the position of the last change at each time: states between simultaneous changes never existed."""
+    """Returns the index of the last change at each distinct time. Simultaneous changes count as one."""
     times = memory.time_ns
     return np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.empty(0, np.int64)
 
 
 def assembled(raw: RawCategoryMemory) -> CategoryMemory:
-    """Returns the changes by time, from the first one on."""
+    """Sorts the changes by time and sums the memory allocated before the recording."""
     old = raw.time_ns < 0
     before = _sums(raw.category[old], raw.bytes[old])
     first = int(old.sum())
     rows: slice | Int64 = slice(first, None)
     if not old[:first].all() or (raw.time_ns[first + 1 :] < raw.time_ns[first:-1]).any():
-        # PyTorch writes them by time, and what was there before at the beginning.
+        # PyTorch writes rows sorted by time, with earlier memory first. This file is different.
         rows = np.argsort(raw.time_ns, kind="stable")[first:]
     time = raw.time_ns[rows]
     origin = int(time[0]) if len(time) else max(0, raw.end_ns)

@@ -13,16 +13,16 @@ from tb_plugin.model.trace.report import ReadReport
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Reported tables about the ranks of a job; unreported tables are missing."""
+    """Tables that a profiler reports about the ranks of a job. Unreported tables are absent."""
 
     tables: Mapping[str, pa.Table]
-    """Columns of ``trace.job_tables.SCHEMAS`` by name."""
+    """Tables by name, with the columns of ``trace.job_tables.SCHEMAS``."""
     profile_info: Mapping[str, str]
-    """Metadata of the job: sizes of parallel groups, versions."""
+    """Metadata of the job, such as versions and the sizes of parallel groups."""
     report: ReadReport
 
     def table(self, name: str) -> pa.Table:
-        """Returns a table by its name, empty if it was not reported."""
+        """Returns a table by name. An unreported table is empty."""
         found = self.tables.get(name)
         return job_table(name, {}) if found is None else found
 

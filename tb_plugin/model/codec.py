@@ -1,7 +1,8 @@
-"""Frozen dataclasses of arrays as one Arrow file.
+"""Storage of frozen dataclasses of arrays in one Arrow file.
 
-Columns differ in length, so the file has one record whose columns are lists: reading maps the file and copies only
-booleans. A column is named by the path of its field (``operators.row``); everything else is JSON in the header.
+Columns differ in length, so the file has one record and every column is a list. Reading maps the file and copies
+only booleans. A column is named after the path of its field (``operators.row``). All other values are JSON in the
+header.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from tb_plugin.model.trace.strings import StringTable
 
 Made = TypeVar("Made")
 Lookup = Callable[[str], Recorder | None]
-"""Finds a profiler by its id."""
 _AGAIN = "It will be created again from its source: repeat the request."
 _POSITION = re.compile(r"\.\d+")
 
 
 def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
-    """Writes a model; the caller makes the file visible to others. Raises OSError."""
+    """Writes a model to ``path``.
+
+    The write is not atomic: callers write a temporary file and rename it. Raises OSError.
+    """
     split = _Split(profiler)
     header = split.value(type(model), model, "")
     split.columns |= {name: pa.array(np.concatenate(parts)) for name, parts in split.parts.items()}
@@ -39,9 +42,9 @@ def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
 
 
 def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
-    """Maps a model. Raises CacheFileLost when the file is missing, damaged or has another version.
+    """Maps a model file into memory. Raises CacheFileLost if the file is missing, damaged or from another version.
 
-    It checks only the structure; the checksum is checked by readers of files from other processes.
+    Does not verify the checksum. Callers that read files of other processes verify it first.
     """
     with cache_file_errors("The column file is", path, _AGAIN), _as_value_error():
         table, header = read_columns(path)
@@ -61,12 +64,12 @@ def _as_value_error() -> Iterator[None]:
 
 @dataclass
 class _Split:
-    """Takes a model apart: its arrays become columns, the rest is returned for the header."""
+    """Splits a model into columns and a JSON header."""
 
     profiler: Lookup
     columns: dict[str, pa.Array] = field(default_factory=dict)
     parts: dict[str, list[Any]] = field(default_factory=dict)
-    """Arrays of the members of a tuple end to end: a column each would take more room than their values."""
+    """Arrays of tuple members. They are concatenated, because one column each would need more space than its values."""
 
     def value(self, hint: Any, value: Any, path: str) -> Any:
         if hint is Recorder:
@@ -107,13 +110,13 @@ class _Split:
 
 @dataclass
 class _Join:
-    """Puts a model together from its columns and its header."""
+    """Rebuilds a model from its columns and its header."""
 
     table: pa.Table
     profiler: Lookup
     names: frozenset[str] = frozenset()
     parts: dict[str, tuple[Any, int]] = field(default_factory=dict)
-    """Arrays that hold those of several dataclasses end to end, and where the next one starts."""
+    """Concatenated arrays of tuple members, each with the position to read from next."""
 
     def __post_init__(self) -> None:
         self.names = frozenset(self.table.column_names)

@@ -13,38 +13,38 @@ from tb_plugin.errors import CacheFileLost
 
 
 def one_list(values: pa.Array) -> pa.Array:
-    """Returns a column as a single list value, so that columns of any length fit one record."""
+    """Returns a column as a single list value, so that columns of different lengths fit into one record."""
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
 
 def write_columns(columns: Mapping[str, pa.Array], header: Mapping[str, Any], path: str) -> None:
-    """Writes the file. Raises OSError."""
+    """Writes columns and a header to a file. Raises OSError."""
     table = with_header(columns, header)
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
 
 
 def read_columns(path: str) -> tuple[pa.Table, dict[str, Any]]:
-    """Maps the file: its columns and its header."""
+    """Maps a file into memory and returns its columns and its header."""
     with pa.memory_map(path) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
     return table, header_of(table)
 
 
 def with_header(columns: Mapping[str, pa.Array], header: Mapping[str, Any]) -> pa.Table:
-    """Returns columns as a table that carries a header."""
+    """Returns the columns as a table with the header in its metadata."""
     return pa.table(dict(columns)).replace_schema_metadata({"torch_trace": json.dumps(header)})
 
 
 def header_of(table: pa.Table) -> dict[str, Any]:
-    """Returns the header that a table carries."""
+    """Returns the header from the metadata of a table."""
     header: dict[str, Any] = json.loads(table.schema.metadata[b"torch_trace"])
     return header
 
 
 @contextmanager
 def cache_file_errors(what: str, path: str, again: str) -> Iterator[None]:
-    """Converts errors of a missing or damaged cache file to CacheFileLost; ``what`` is the start of its message."""
+    """Converts errors about a missing or damaged cache file to CacheFileLost. ``what`` is the start of its message."""
     try:
         yield
     except FileNotFoundError as error:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tb_plugin.model.trace.report import ReadReport
 
 TEXT = pa.dictionary(pa.int32(), pa.large_string())
-# node and parent are ids of the file, assigned when nodes start; function is the Record function id in traces.
+# node and parent are ids in the file, assigned in start order; function is the "Record function id" of traces.
 NODES = pa.schema(
     {
         "node": pa.int64(),
@@ -20,7 +20,7 @@ NODES = pa.schema(
         "schema": TEXT,
     }
 )
-# row is the position of the node; tensors of a list share the position of the list.
+# row is the index of the node; tensors of a list share the position of the list.
 TENSORS = pa.schema(
     {
         "row": pa.int64(),
@@ -41,12 +41,12 @@ TENSORS = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class ExecutionTrace:
-    """Nodes by start, and the tensors of each."""
+    """Nodes in order of their start, and their input and output tensors."""
 
     nodes: pa.Table
     tensors: pa.Table
     schema: str
-    """Version of the file."""
+    """Schema version of the file."""
     process: int | None
     report: ReadReport
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from tb_plugin.model.trace.report import ReadReport
 
 TEXT = pa.dictionary(pa.int32(), pa.large_string())
-# Times are nanoseconds since 1970, null: unknown; stated_ns is a reported duration.
+# Times are nanoseconds since 1970; null = unknown. stated_ns is the duration that the recorder reports.
 SCHEMA = pa.schema(
     {
         "record": pa.int64(),
@@ -41,7 +41,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Group:
-    """A process group as known to the rank. ``ranks`` are its members; empty if unknown."""
+    """A process group as recorded by one rank. ``ranks`` is empty if unknown."""
 
     name: str
     description: str
@@ -50,7 +50,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Status:
-    """Progress of the rank in a group: numbers of the last collectives, -1 = none."""
+    """The rank's last enqueued, started and completed collective in one group, by sequence number (-1 = none)."""
 
     group_number: int
     enqueued: int
@@ -60,10 +60,10 @@ class Status:
 
 @dataclass(frozen=True, eq=False)
 class RawFlight:
-    """Records in file order, from a reader."""
+    """Records in file order, as returned by a reader."""
 
     records: pa.Table
-    """With the columns of ``SCHEMA``."""
+    """One row per call, with the columns of ``SCHEMA``."""
     groups: tuple[Group, ...]
     status: tuple[Status, ...]
     version: str
@@ -74,10 +74,10 @@ class RawFlight:
 
 @dataclass(frozen=True, eq=False)
 class Flight:
-    """Records by number, with derived columns."""
+    """Records sorted by number, with derived columns."""
 
     records: pa.Table
-    """With the columns of ``SCHEMA``, ``finished`` and ``duration_ns``."""
+    """One row per call, with the columns of ``SCHEMA``, ``finished`` and ``duration_ns``."""
     groups: tuple[Group, ...]
     status: tuple[Status, ...]
     version: str
@@ -89,21 +89,21 @@ class Flight:
 
     @property
     def origin_ns(self) -> int:
-        """Returns the creation time of the first record, nanoseconds since 1970; 0 if unknown."""
+        """Returns when the first record was created, in nanoseconds since 1970; 0 if unknown."""
         return int(pc.min(self.records["created_ns"]).as_py() or 0)
 
     @property
     def overwritten(self) -> int:
-        """Returns the number of records overwritten in the ring buffer; records are numbered from 0."""
+        """Returns how many records the ring buffer has overwritten."""
         return max(0, int(pc.min(self.records["record"]).as_py() or 0))
 
 
 def assembled(raw: RawFlight) -> Flight:
-    """Returns the records by number.
+    """Sorts the records by number and derives which calls have finished, and their durations.
 
-    A call is finished if its state says so, if the recorder has retired it, or if the rank reports progress past it:
-    some backends never raise the state above "scheduled". Reported progress past the last record of the buffer is
-    ignored: the buffer has the latest calls.
+    A call has finished if its state is "completed" or if the recorder retired it. Some backends never update the
+    state beyond "scheduled". A call has therefore also finished if the rank reports a later collective as
+    completed. Reported progress beyond the newest record is ignored.
     """
     records = raw.records.sort_by("record")
     past = {status.group_number: status.completed for status in raw.status}

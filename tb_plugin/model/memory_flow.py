@@ -19,59 +19,57 @@ from tb_plugin.model.trace.strings import StringTable
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-# Separate address ranges; smaller gaps stay on the axis.
+# Maximum number of address ranges. If there are more, the smallest gaps stay on the axis.
 MOST_REGIONS = 64
-# Bytes without any tensor that may be removed from the axis.
+# Bytes. Smaller gaps between tensors stay on the axis.
 LEAST_GAP = 2**20
-# A gap is removed if it is larger than all used bytes divided by this.
+# Gaps smaller than all used bytes divided by this stay on the axis.
 GAP_SHARE = 64
-# Pieces of tensors for exact counts, if tensors of other sizes used the same addresses: a gigabyte while
-# counting.
+# Maximum number of tensor parts for an exact count, which then takes about a gigabyte of memory.
 MOST_PIECES = 8_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class RawMemoryFlow:
-    """Tensors in file order, from a reader."""
+    """Tensors in file order, as returned by a reader."""
 
     address: Int64
     size: Int64
-    """Bytes, at least one."""
+    """Bytes, at least 1."""
     start_ns: Int64
-    """Creation time on the clock of the recording."""
+    """Creation time, on the clock of the recording."""
     end_ns: Int64
-    """Release time of its memory; -1 = not released while recording."""
+    """Time when the memory was released; -1 if it was not released during the recording."""
     operator: Int64
-    """Number of the creating operator; -1 = not reported."""
+    """Number of the operator that created the tensor; -1 if not reported."""
     name: Int32
-    """String id."""
     layout: Int32
-    """String id of shape, strides and type."""
+    """String id of the tensor's shape, strides and type."""
     strings: StringTable
     report: ReadReport
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryFlow:
-    """Tensors by creation time, and their address ranges."""
+    """Tensors sorted by creation time, and the address ranges they use."""
 
     address: Int64
     size: Int64
     start_ns: Int64
     end_ns: Int64
-    """Release time; for unreleased tensors, the end of the recording."""
+    """Release time. Tensors that were not released end with the recording."""
     is_released: npt.NDArray[np.bool_]
     operator: Int64
     name: Int32
     layout: Int32
     region_address: Int64
-    """First byte of each range of addresses, ascending."""
+    """First address of each used range, ascending."""
     region_size: Int64
     region_offset: Int64
-    """Its start on an axis with a strip instead of each gap."""
+    """Start of each range on the drawn address axis, where a narrow strip replaces each large gap."""
     strings: StringTable
     last_ns: int
-    """The last time of any tensor."""
+    """Time of the last creation or release of a tensor."""
     report: ReadReport
 
     def __len__(self) -> int:
@@ -79,50 +77,50 @@ class MemoryFlow:
 
     @property
     def first_ns(self) -> int:
-        """Returns when the first tensor was made."""
+        """Returns the creation time of the first tensor."""
         return int(self.start_ns[0]) if len(self) else 0
 
     @property
     def extent_bytes(self) -> int:
-        """Returns the length of the axis without gaps."""
+        """Returns the length of the drawn address axis, which has no large gaps."""
         return int(self.region_offset[-1] + self.region_size[-1]) if len(self.region_size) else 0
 
     @property
     def offset(self) -> Int64:
-        """Returns the start of each tensor on the axis without gaps."""
+        """Returns the start of each tensor on the drawn address axis."""
         region = np.searchsorted(self.region_address, self.address, side="right") - 1
         return self.address - self.region_address[region] + self.region_offset[region]
 
     def alive_at(self, time_ns: int) -> Int64:
-        """Returns the rows of the tensors alive at a time, including those created then."""
+        """Returns the rows of the tensors that are alive at a time, including those created at that time."""
         began = int(np.searchsorted(self.start_ns, time_ns, side="right"))
         return np.flatnonzero(self.end_ns[:began] > time_ns)
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Bytes from each time on, until the next."""
+    """Memory use over time. Each value is valid from its time until the next."""
 
     time_ns: Int64
     used: Int64
-    """Bytes of all addresses in use; shared memory counts once."""
+    """Bytes in use; memory shared by several tensors counts once."""
     tensors: Int64
-    """Sum of the sizes of all tensors."""
+    """Sum of the sizes of all live tensors, in bytes."""
     is_exact: bool
-    """False if ``used`` is the sum of sizes, because there are too many pieces."""
+    """False if ``used`` is only the sum of tensor sizes, because an exact count would need too much memory."""
 
     @property
     def peak(self) -> int:
-        """Returns the position of the first highest level."""
+        """Returns the index of the highest level, the first one if there are several; -1 without levels."""
         return int(self.used.argmax()) if len(self.used) else MISSING
 
     def at(self, time_ns: int) -> int:
-        """Returns the position of the level at a time, -1 before the first one."""
+        """Returns the index of the level at a time; -1 before the first level."""
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
 
 def assembled(raw: RawMemoryFlow) -> MemoryFlow:
-    """Returns the tensors by time."""
+    """Sorts the tensors by creation time and finds the address ranges they use."""
     order = np.lexsort((raw.address, raw.start_ns))
     start, end, address, size = (part[order] for part in (raw.start_ns, raw.end_ns, raw.address, raw.size))
     is_released = end != MISSING
@@ -165,7 +163,7 @@ def _regions(address: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
 
 @remembered
 def levels_of(flow: MemoryFlow) -> Levels:
-    """Returns the bytes from each time of a change on."""
+    """Returns the memory use after each creation or release."""
     change = _changes(flow.start_ns, flow.end_ns, flow.size)
     pieces = _pieces(flow)
     used = change if pieces is None else _changes(*pieces)
@@ -184,8 +182,11 @@ def _changes(start: Int64, end: Int64, size: Int64) -> tuple[Int64, Int64]:
 
 
 def _pieces(flow: MemoryFlow) -> tuple[Int64, Int64, Int64] | None:
-    """Times in which parts of the memory are used, and their sizes: all tensors cut at all their bounds, and what of
-    the pieces of one place overlaps in time made one. None: there are too many."""
+    """Returns start, end and size of the times during which each part of the memory is in use.
+
+    Tensors are split at the addresses where any tensor starts or ends; overlapping uses of one part are merged.
+    None if there are more than ``MOST_PIECES`` parts.
+    """
     lived = flow.end_ns > flow.start_ns
     address, size = flow.address[lived], flow.size[lived]
     cuts = np.unique(np.concatenate((address, address + size)))
@@ -198,7 +199,7 @@ def _pieces(flow: MemoryFlow) -> tuple[Int64, Int64, Int64] | None:
     start, end = flow.start_ns[lived][of], flow.end_ns[lived][of]
     order = np.lexsort((start, cell))
     cell, start, end = cell[order], start[order], end[order]
-    # The latest end so far at a place: ends by rank, so that a place and a rank are one number that only grows.
+    # Latest end so far in each cell. Cell and rank of the end form one increasing number.
     times, rank = np.unique(end, return_inverse=True)
     latest = np.maximum.accumulate(cell * len(times) + rank.reshape(-1)) % max(len(times), 1)
     begins = np.append(True, (cell[1:] != cell[:-1]) | (start[1:] > times[latest[:-1]]))[: len(cell)]

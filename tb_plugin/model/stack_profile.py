@@ -1,4 +1,4 @@
-"""Merged stacks with values: paths of names from the outermost frame."""
+"""Merged call stacks with values, such as time or bytes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 # Unit of the values: time, memory, number of samples, graph nodes, or unknown.
 Counted = Literal["ns", "bytes", "samples", "nodes", "value"]
-# Frames kept per stack, outermost first; deeper ones count for the last of them.
+# Maximum depth. Values of deeper frames are attributed to the last frame within the limit.
 MAX_DEPTH = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Nodes of the merged stacks of each thread; parents come first. ``own`` excludes children."""
+    """Nodes of the merged stacks of each thread, parents first. ``own`` excludes the values of children."""
 
     label: Int32
-    """Position of the frame name in the names."""
+    """Index of the frame name."""
     parent: Int32
     thread: Int32
     own: Int64
@@ -37,29 +37,32 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class StackProfile:
-    """Merged stacks and the meaning of their values."""
+    """Merged stacks and the unit of their values."""
 
     names: pa.Array
-    """Names of frames (large_string)."""
+    """Frame names (large_string)."""
     places: Places
     threads: tuple[str, ...]
     stacks: int
     """Number of stacks in the file."""
     counted: Counted
     what: str
-    """The counted quantity, from the file or its name; empty if unknown."""
+    """Quantity that the values measure, from the file or its name; empty if unknown."""
     report: ReadReport
     node: Int64 = no_rows(np.int64)
-    """Ids of graph nodes with these stacks, ascending; empty for other stacks."""
+    """Ids of the graph nodes that have stacks here, ascending; empty for other profiles."""
     node_place: Int32 = no_rows(np.int32)
-    """The innermost place of each node."""
+    """Innermost place of each graph node."""
 
     def __len__(self) -> int:
         return len(self.places.label)
 
 
 def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) -> Places:
-    """Returns the places of stacks, given as concatenated frames, outermost first, and the start of each stack."""
+    """Returns the merged stacks.
+
+    ``frame`` concatenates the frames of all stacks, outermost first; ``first`` has the start of each stack.
+    """
     length = np.minimum(np.diff(first), MAX_DEPTH)
     builder = _Builder()
     node = thread.astype(np.int64)
@@ -73,9 +76,9 @@ def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) ->
 
 
 def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, thread: int) -> Places:
-    """Returns the places of calls of one thread; top-level calls have level 1 and the parent -1."""
+    """Returns the merged stacks of the calls of one thread. Top-level calls have level 1 and parent -1."""
     builder = _Builder()
-    node = np.full(len(frame) + 1, thread, np.int64)  # the last one answers for -1
+    node = np.full(len(frame) + 1, thread, np.int64)  # the last entry is for index -1
     order = np.argsort(level, kind="stable")
     bounds = np.searchsorted(level[order], np.arange(1, level.max(initial=0) + 2))
     for begin, end in pairwise(bounds.tolist()):
@@ -85,7 +88,7 @@ def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, threa
 
 
 def concatenate_places(parts: Sequence[Places]) -> Places:
-    """Returns the merged places of several threads."""
+    """Concatenates the merged stacks of several threads."""
     if not parts:
         return _Builder().made(np.zeros(0, np.int64), np.zeros(0, np.int64))
     begin = np.cumsum([0, *(len(part.label) for part in parts)])
@@ -99,7 +102,7 @@ def concatenate_places(parts: Sequence[Places]) -> Places:
 
 
 class _Builder:
-    """Builds places level by level: equal names under one place are merged."""
+    """Builds merged stacks level by level. Equal names with the same parent become one place."""
 
     def __init__(self) -> None:
         self._label: list[Int64] = []
@@ -108,7 +111,7 @@ class _Builder:
         self._made = 0
 
     def level(self, above: Int64, frame: Int64, thread: Int64) -> Int64:
-        """Returns the place of each frame; ``above`` are the parent places, at the first level the threads."""
+        """Returns the place of each frame. ``above`` has the parent places, or the threads on the first level."""
         places = group(above, frame)
         first = places.first
         self._label.append(frame[first])
@@ -118,7 +121,6 @@ class _Builder:
         return places.of + (self._made - len(first))
 
     def made(self, node: Int64, value: Int64) -> Places:
-        """Returns the places with the sums of their values."""
         own = np.zeros(self._made, np.int64)
         np.add.at(own, node, value)
         none = [np.zeros(0, np.int64)]
@@ -129,7 +131,7 @@ class _Builder:
 
 
 def captured_by_node(profile: StackProfile) -> Captured:
-    """Returns the calls around the launch of each node; ids index the names of the profile."""
+    """Returns the calls enclosing the launch of each graph node. Ids index the names of the profile."""
     places = profile.places
     scopes = scopes_of_kind(EventKind.PYTHON, places.label, places.parent)
     return Captured(stacks=NodeStacks(profile.node, profile.node_place, scopes) if len(profile.node) else NodeStacks())

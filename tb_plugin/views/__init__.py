@@ -1,6 +1,7 @@
-"""Views: one folder each, which declares itself (``VIEW``). No list names them.
+"""Views, one folder each.
 
-``ANALYSES`` holds the declarations in the order of the navigation. The code of a view is imported when it is asked.
+Each folder declares its view as ``VIEW``. ``ANALYSES`` has all declarations in navigation order. The code of a view
+is imported on first use.
 """
 
 from __future__ import annotations

@@ -185,7 +185,9 @@ def test_doctor_does_not_tell_to_record_what_may_have_been_cut_off(capsys, tmp_p
     (tmp_path / "worker0.pftrace.gz").write_bytes(whole[: len(whole) // 2])
     assert cli.main(["doctor", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert "86 in file, 83 loaded" in text and "the missing part may contain it" in text and "ProfilerActivity" not in text
+    assert (
+        "86 in file, 83 loaded" in text and "the missing part may contain it" in text and "ProfilerActivity" not in text
+    )
 
 
 def test_doctor_names_what_cannot_be_read(capsys, logs):

@@ -424,4 +424,4 @@ def test_a_profile_that_got_another_number_is_not_shown_twice(logs, opened):
     workspace.load(Place(worker="w0", span="2"))
     (logs / "w0.1.pt.trace.json").unlink()
     workspace.catalog.scan()
-    assert [e.found.names for e in workspace.catalog.entries() if e.found.worker == "w0"] == [("w0.2.pt.trace.json",)]
+    assert [e.files.names for e in workspace.catalog.entries() if e.files.worker == "w0"] == [("w0.2.pt.trace.json",)]

@@ -63,7 +63,7 @@ def opened(folder):
 
 def place_in(folder, capture=""):
     """What is not the capture."""
-    (found,) = [one.found for one in opened(folder).catalog.entries() if "capture" not in one.found.run]
+    (found,) = [one.files for one in opened(folder).catalog.entries() if "capture" not in one.files.run]
     return Place(found.run, found.worker, found.span, capture=capture)
 
 
@@ -159,7 +159,7 @@ def test_stacks_by_node_lie_beside_as_well(tmp_path):
     workspace, place = opened(tmp_path), Place(None, "worker0", "1")
     entry = workspace.load(place)
     found = workspace.captures.waited(entry, "")
-    assert [capture.found.names for capture in found.captures] == [("worker0.kernel_py_stacks.json",)]
+    assert [capture.files.names for capture in found.captures] == [("worker0.kernel_py_stacks.json",)]
     trace = OpenModels().model(found.file)
     origins = origins_of(trace)
     (path,) = (tmp_path / "logs").glob("*.kernel_py_stacks.json")

@@ -37,7 +37,7 @@ def scanned(logs, *readers):
 def test_a_folder_is_one_profile(logs, readers, is_certain):
     readers = [FolderReader(is_certain=is_certain) if reader.id == "folder" else reader for reader in readers]
     scan = scanned(logs, *readers)
-    (found,) = scan.found
+    (found,) = scan.profiles
     assert (found.run, found.worker, found.span, found.stem) == ("job", "w0", "1", "w0")
     assert found.url == str(logs / "job" / "w0_profile")
     assert found.time_unix_ms == TIME_NS // 1_000_000
@@ -49,7 +49,7 @@ def test_a_folder_that_turns_out_to_be_another_thing_claims_nothing(logs):
     path = logs / "job" / "w0_profile" / NAMES[0]
     path.write_text('{"version": 7, "traceEvents": []}')
     scan = scanned(logs, FolderReader(is_certain=False), *READERS)
-    assert len(scan.found) == 2 and "folder" not in {found.reader.id for found in scan.found}
+    assert len(scan.profiles) == 2 and "folder" not in {found.reader.id for found in scan.profiles}
     told = {path.removeprefix(str(logs / "job")): why for path, why in scan.skipped}
     assert "table" in told.pop("/w0_profile/OUT")
     assert told == dict.fromkeys(("/w0_profile/info.json", "/w0_profile/OUT/communication.json"), NOT_A_TRACE)

@@ -110,7 +110,7 @@ def test_any_json_that_looks_like_a_trace_is_found(tmp_path):
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "broken.json.gz").write_bytes(b"\x1f\x8b" + b"nonsense" * 10)
     found = scanner(tmp_path).scan()
-    assert [f.worker for f in found.found] == ["my profile", "packed"]
+    assert [f.worker for f in found.profiles] == ["my profile", "packed"]
     assert {path.rpartition("/")[2]: why.split(":")[0] for path, why in found.skipped} == {
         "config.json": NOT_A_TRACE,
         "empty.json": "The file is empty",
@@ -169,7 +169,7 @@ def test_a_storage_that_fails_for_a_moment_is_asked_again(tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(Folder, "open", lambda self, file: open_local("/nowhere/at/all"))
         first = scan.scan()
-    assert not first.found and "refused" in first.skipped[0][1]
+    assert not first.profiles and "refused" in first.skipped[0][1]
     assert scan.scan().profiles
 
 
@@ -186,7 +186,7 @@ def test_several_roots(tmp_path):
     roots = [Root(Folder(str(tmp_path / name)), name.upper()) for name in ("x", "y")]
     missing = Root(Folder(str(tmp_path / "none")), "N")
     found = scanner(*roots, missing).scan()
-    assert [f.run for f in found.found] == ["X", "Y/r"]
+    assert [f.run for f in found.profiles] == ["X", "Y/r"]
     assert [error.where for error in found.problems] == [str(tmp_path / "none")]
 
 

@@ -115,7 +115,7 @@ def test_a_file_that_is_away_comes_back(entry):
     assert entry.vanished and entry.state == "ready"
     again = found()
     entry.appear(again)
-    assert not entry.vanished and all(each.found is again for each in entry.all())
+    assert not entry.vanished and all(each.files is again for each in entry.all())
 
 
 def test_a_copy_is_the_first_half(entry):

@@ -290,7 +290,7 @@ def test_an_older_summary_is_none(logs, tree, opened):
     later = paths[0].stat().st_mtime + 10
     os.utime(trace, (later, later))
     workspace = opened(logs)
-    assert [bool(entry.found.summaries) for entry in workspace.catalog.entries()] == [False, True, True, True]
+    assert [bool(entry.files.summaries) for entry in workspace.catalog.entries()] == [False, True, True, True]
     assert "summary_refused" not in told(view(workspace))
     assert len(read_traces(workspace)) == 1
 
@@ -350,7 +350,7 @@ def test_a_bad_summary_without_a_trace_names_the_rank(tree, tmp_path, opened):
 def test_a_tree_that_the_environment_names(logs, tree, opened, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCH_TRACE_SUMMARIES", str(tree))
     workspace = opened(logs)
-    assert {entry.found.run for entry in workspace.catalog.entries()} == {"ddp"}
+    assert {entry.files.run for entry in workspace.catalog.entries()} == {"ddp"}
     view(workspace)
     assert not read_traces(workspace)
     monkeypatch.setenv("TORCH_TRACE_SUMMARIES", str(tmp_path / "none"))
@@ -379,7 +379,7 @@ def test_links_out_of_the_log_directory_are_no_summaries(logs, tree, opened):
     for file in (tree / "ddp").iterdir():
         (logs / "ddp" / file.name).symlink_to(file)
     workspace = opened(logs)
-    assert not any(entry.found.summaries for entry in workspace.catalog.entries())
+    assert not any(entry.files.summaries for entry in workspace.catalog.entries())
 
 
 class FakeCluster:

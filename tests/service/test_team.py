@@ -109,7 +109,7 @@ def test_what_the_job_says_of_one_rank_is_told_where_it_is_known_and_nothing_is_
     workspace.load(Place("ddp", "rank2", "1"))
     unknown = workspace.view(place, "distributed", ask, known=True)
     assert unknown.state == "found"
-    states = {entry.found.worker: entry.state for entry in workspace.catalog.entries()}
+    states = {entry.files.worker: entry.state for entry in workspace.catalog.entries()}
     assert states == {"rank0": "found", "rank1": "found", "rank2": "ready", "rank3": "found"}
     view = json.loads(workspace.view(place, "distributed", Params()))
     headline = {figure["metric"]["key"]: figure["value"] for figure in view["payloads"]["headline"]["figures"]}
@@ -155,7 +155,7 @@ def offered(workspace, worker):
 def test_the_view_is_offered_wherever_any_worker_of_the_run_has_communication(logs, tmp_path):
     write_trace(logs / "ddp" / "a.1.pt.trace.json")
     workspace = inline(logs, tmp_path / "cache")
-    entries = {entry.found.worker: entry for entry in workspace.catalog.entries()}
+    entries = {entry.files.worker: entry for entry in workspace.catalog.entries()}
     assert offered(workspace, "a") == (True, "")  # nobody knows what the others have
     assert {entry.state for worker, entry in entries.items() if worker != "a"} == {"found"}  # nor reads them for that
     for rank in range(4):

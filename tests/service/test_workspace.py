@@ -145,7 +145,7 @@ def test_a_parse_says_what_the_file_states_ahead_of_its_events(tmp_path, opened)
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "w.1.pt.trace.json").write_bytes(builder.bytes())
     opened(tmp_path / "logs", InlineWorkers(seen.append)).load(Place())
-    told = {figure.metric.title: figure.value for figure in seen[-1].about}
+    told = {figure.metric.title: figure.value for figure in seen[-1].profile_info}
     assert told == {"Devices": "8 × V100", "Rank": "3", "World size": "8", "Profiler options": "with_stack"}
 
 

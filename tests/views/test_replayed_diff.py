@@ -13,12 +13,12 @@ from tb_plugin.views.diff.call_tree import call_tree
 from tb_plugin.views.diff.device_frames import device_frames
 from tb_plugin.views.diff.paired_tables import TABLES, TOTAL, Scaling, join
 from tests.builders import kernel, part, trace
-from tests.origins import GRAPH, captures_key, with_replays
+from tests.origins import GRAPH, with_origins, with_replays
 
 
 @pytest.fixture(scope="module")
 def table() -> TraceTable:
-    return captures_key(with_replays(1).table(), "1")
+    return with_origins(with_replays(1).table(), "1")
 
 
 def tree(table: TraceTable, step: str) -> dict[tuple[str, ...], tuple[int, int]]:
@@ -58,7 +58,7 @@ def test_tables_of_devices_are_those_of_the_eager_step(table: TraceTable, name: 
 def test_what_is_open_around_the_launch_stays_around_it() -> None:
     builder = trace().step(1, 0, 100).op("aten::mm", 3, 10).launches(kernel("gemm", 5, at=20))
     builder.step(2, 200, 100).module("Runner", 201, 60).launches(kernel("gemm", 5, at=220), at=210, name=GRAPH)
-    assert set(tree(captures_key(builder.table(), "1"), "2")) == {
+    assert set(tree(with_origins(builder.table(), "1"), "2")) == {
         ("Forward",),
         ("Forward", "Runner_0"),
         ("Forward", "Runner_0", "aten::mm"),

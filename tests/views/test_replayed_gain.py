@@ -46,7 +46,7 @@ def late(*ranks: int) -> Plan:
     ],
 )
 def test_by_hand(planned: Plan, asked: list[list[int]], gained: list[int]) -> None:
-    found = replayed(arrivals(job(planned).calls()), asked, planned.ranks, planned.steps)
+    found = replayed(arrivals(job(planned).met()), asked, planned.ranks, planned.steps)
     assert found.tolist() == [[each] * planned.steps for each in gained]
 
 
@@ -54,7 +54,7 @@ def test_by_hand(planned: Plan, asked: list[list[int]], gained: list[int]) -> No
 def test_by_hand_with_a_lost_call(lost: int) -> None:
     """Of a pair whose rank 0 is late one lacks the call in step 3: the other groups of both still know whose delay it is."""
     planned = Plan(groups=[TP, TP, DP], delay=late(0).delay, missing=lambda r, s, p: (r, s, p) == (lost, 3, 0))
-    found = arrivals(job(planned).calls())
+    found = arrivals(job(planned).met())
     assert replayed(found, [[0]], planned.ranks, planned.steps).tolist() == [[LATE] * planned.steps]
     blamed_for = {
         (int(w), int(s)) for w, s in zip(found.culprit[found.high_ns > 0], found.step[found.high_ns > 0], strict=True)
@@ -69,7 +69,7 @@ def test_by_hand_what_a_lost_call_does_not_excuse() -> None:
         delay=lambda r, s, p: {"compute": LATE} if (r, s, p) in ((0, 3, 0), (1, 3, 2)) else {},
         missing=lambda r, s, p: (r, s, p) == (1, 3, 0),
     )
-    found = arrivals(job(planned).calls())
+    found = arrivals(job(planned).met())
     own = (found.culprit == 1) & (found.step == 3)
     assert found.high_ns[own].tolist().count(LATE) == 1
 

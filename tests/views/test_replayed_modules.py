@@ -12,14 +12,14 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Tree
 from tests.builders import kernel, part, row, rows, trace
-from tests.origins import GRAPH, tell, captures_key, with_replays
+from tests.origins import GRAPH, tell, with_origins, with_replays
 
 DEVICE = ("device_total_ns", "device_self_ns", "backward_device_total_ns", "backward_device_self_ns")
 
 
 @pytest.fixture(scope="module")
 def table() -> TraceTable:
-    return captures_key(with_replays().table(), "1")
+    return with_origins(with_replays().table(), "1")
 
 
 def tree(table: TraceTable, step: str) -> dict[tuple[str, ...], tuple[Any, ...]]:
@@ -60,7 +60,7 @@ def test_a_module_that_is_open_around_capture_and_launch_is_one() -> None:
     builder = trace().step(1, 0, 100).module("Net", 1, 60).module("Linear", 2, 30, id=2).op("aten::mm", 3, 10)
     builder.launches(kernel("gemm", 5, at=20))
     builder.step(2, 200, 100).module("Net", 201, 60).launches(kernel("gemm", 5, at=220), at=210, name=GRAPH)
-    table = captures_key(builder.table(), "1")
+    table = with_origins(builder.table(), "1")
     assert (
         tree(table, "2")
         == tree(table, "1")
@@ -75,14 +75,14 @@ def test_compiled_code_that_was_captured_has_the_work_of_its_replays() -> None:
     builder = trace().step(1, 0, 100).op(name, 1, 50).op("triton_kernel", 3, 10).launches(kernel("triton", 5, at=20))
     builder.step(2, 200, 100).python("serve.py(1): run", 201, 50)
     builder.launches(kernel("triton", 5, at=220), at=210, name=GRAPH)
-    table = captures_key(builder.table(), "1")
+    table = with_origins(builder.table(), "1")
     found = row(table, "modules", "compiled", region="0/0")
     assert (found["calls"], found["replayed_calls"], found["device_total_ns"]) == (1, 1, 10_000)
 
 
 def test_modules_that_only_a_capture_has_are_shown() -> None:
     """The capture is in another trace: the modules have no rows in this one."""
-    table = captures_key(with_replays(1).table(), "1")
+    table = with_origins(with_replays(1).table(), "1")
     origins = origins_of(table)
     none = np.full(len(origins.scopes), -1, np.int32)
     tell(table, replace(origins, scopes=replace(origins.scopes, row=none)))

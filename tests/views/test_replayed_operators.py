@@ -11,14 +11,14 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, NO_OPERATOR, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown
 from tests.builders import kernel, part, row, rows, trace
-from tests.origins import GRAPH, captures_key, with_replays
+from tests.origins import GRAPH, with_origins, with_replays
 
 DEVICE = ("device_self_ns", "device_total_ns", "matrix_self_ratio", "matrix_total_ratio", "matrix_eligible")
 
 
 @pytest.fixture(scope="module")
 def table() -> TraceTable:
-    return captures_key(with_replays().table(), "1")
+    return with_origins(with_replays().table(), "1")
 
 
 def times(table: TraceTable, step: tuple[str, ...], frame: str, key: tuple[str, ...]) -> dict[tuple[Any, ...], Any]:
@@ -54,13 +54,13 @@ def test_calls_and_those_of_replays_are_counted_apart(table: TraceTable) -> None
 
 def test_a_trace_without_known_replays_has_no_such_column() -> None:
     table = with_replays().table()
-    captures_key(table, "1", known=0)
+    with_origins(table, "1", known=0)
     assert "replayed_calls" not in [c.metric.key for c in part(table, "operators").frames["operators"].columns]
     assert row(table, "operators", name=NO_OPERATOR)["device_self_ns"] == 2 * 39_000
 
 
 def test_what_nothing_tells_stays_without_an_operator_and_the_bar_says_how_the_rest_is_known() -> None:
-    table = captures_key(with_replays().table(), "1", Way.EAGER, known=0.6)
+    table = with_origins(with_replays().table(), "1", Way.EAGER, known=0.6)
     bar = part(table, "operators").payloads["replayed"]
     assert isinstance(bar, Breakdown)
     assert {s.metric.key: s.value for s in bar.parts} == {"way_eager": 2 * 19_000, "way_graph": 2 * 20_000}
@@ -81,7 +81,7 @@ def test_scopes_that_are_open_around_the_launch_too_are_its_own_calls() -> None:
     builder.op("aten::mul", 20, 10).launches(kernel("mul", 3, at=30))
     builder.step(2, 200, 100).op("region", 201, 50).op("compiled", 202, 40)
     builder.launches(kernel("gemm", 5, at=220), kernel("mul", 3, at=230), at=210, name=GRAPH)
-    table = captures_key(builder.table(), "1")
+    table = with_origins(builder.table(), "1")
     eager, again = ({r["name"]: r for r in rows(table, "operators", steps=(s,))} for s in "12")
     for name, found in eager.items():
         assert (found["device_self_ns"], found["device_total_ns"]) == (

@@ -11,7 +11,7 @@ from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.stacks.view import Choice, merged
 from tests.builders import kernel, rows, trace
-from tests.origins import GRAPH, captures_key, with_replays
+from tests.origins import GRAPH, with_origins, with_replays
 
 CHOICES = [
     Choice(of=of, weight="device", fold=fold)
@@ -22,7 +22,7 @@ CHOICES = [
 
 @pytest.fixture(scope="module")
 def table() -> TraceTable:
-    return captures_key(with_replays(1).table(), "1")
+    return with_origins(with_replays(1).table(), "1")
 
 
 def paths(table: TraceTable, step: str, choice: Choice) -> dict[tuple[str, ...], int]:
@@ -64,7 +64,7 @@ def test_frames_around_capture_and_launch_stand_once() -> None:
     builder.op("aten::mm", 3, 10).launches(kernel("gemm", 5, at=20))
     builder.step(2, 200, 100).python("main.py(1): run", 201, 90, id=3).python("graphs.py(3): replay", 202, 50, id=4)
     builder.launches(kernel("gemm", 5, at=220), at=210, name=GRAPH)
-    table = captures_key(builder.table(), "1")
+    table = with_origins(builder.table(), "1")
     found = paths(table, "2", Choice(of="python", weight="device"))
     assert found == {("main.py(1): run", "graphs.py(3): replay", "(graph replay)", "model.py(3): forward"): 5_000}
 

@@ -15,17 +15,17 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures
 from tb_plugin.rules.matrix_units import MatrixEligible, matrix_eligible
 from tests.builders import facts, kernel, part, row, rows, trace
-from tests.origins import GRAPH, captures_key, with_replays
+from tests.origins import GRAPH, with_origins, with_replays
 
 
 @pytest.fixture(scope="module")
 def table() -> TraceTable:
-    return captures_key(with_replays().table(), "1")
+    return with_origins(with_replays().table(), "1")
 
 
 @pytest.fixture(scope="module")
 def half() -> TraceTable:
-    return captures_key(with_replays().table(), "1", Way.EAGER, known=0.6)
+    return with_origins(with_replays().table(), "1", Way.EAGER, known=0.6)
 
 
 def last_kernel(table: TraceTable, name: str) -> int:
@@ -49,7 +49,7 @@ def test_the_nearest_operator_that_a_rule_knows_classes_a_replayed_kernel() -> N
     builder.step(2, 200, 100).python("serve.py(1): run", 201, 50).launches(kernel("k_1", 5, at=220), at=210, name=GRAPH)
     alone = builder.table()
     assert int(classify_kernels(alone).of(alone.name[[last_kernel(alone, "k_1")]])[0]) == KernelClass.OTHER
-    table = captures_key(builder.table(), "1")
+    table = with_origins(builder.table(), "1")
     assert int(classify_kernels(table).of(table.name[[last_kernel(table, "k_1")]])[0]) == KernelClass.ATTENTION
 
 
@@ -98,14 +98,14 @@ def test_kernels_of_replays_count_for_operators_that_could_use_matrix_units() ->
         builder.step(2, 200, 100).op("aten::relu", 201, 10).launches(kernel("relu", 5, at=210))
         builder.python("serve.py(1): run", 220, 50)
         builder.launches(kernel("sgemm", 5, at=230), kernel("relu", 5, at=240), at=221, name=GRAPH)
-        return matrix_eligible(captures_key(builder.table(), "1", known=known))
+        return matrix_eligible(with_origins(builder.table(), "1", known=known))
 
     assert (of(1).ratio, of(0).ratio) == (2 / 5, 1 / 3)
 
 
 @pytest.mark.parametrize("known", [0, 0.6, 1])
 def test_all_pages_agree_on_what_has_no_operator(known: float) -> None:
-    table = captures_key(with_replays().table(), "1", known=known)
+    table = with_origins(with_replays().table(), "1", known=known)
     told = facts(table)
     ns = told["trace.no_operator_ns"]
     reasons = part(table, "operators").facts
@@ -138,5 +138,5 @@ def test_replayed_work_is_found_by_the_calls_of_the_capture_around_it(table: Tra
     assert found(("replayed_module", "Net_0")) == {gemm: 2, "add": 2, "relu": 2}
     assert found(("replayed_module", "aten::mm")) == found(("replayed_operator", "no such")) == {}
     alone = with_replays().table()
-    captures_key(alone, "1", known=0)
+    with_origins(alone, "1", known=0)
     assert not rows(alone, "events", "instances", where=(("replayed_operator", "aten::mm"),))

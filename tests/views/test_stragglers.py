@@ -89,7 +89,7 @@ def three_ranks() -> Job:
 
 def test_the_cost_is_the_last_arrival_less_the_one_before_and_delays_do_not_add_up() -> None:
     """Rank 2 is 80 later than the next, then 30: without it the first ends 80 earlier, and the second 110 in all."""
-    arrived = arrivals(three_ranks().calls())
+    arrived = arrivals(three_ranks().met())
     assert arrived.raw_ns.tolist() == arrived.high_ns.tolist() == arrived.low_ns.tolist() == [80, 30]
     assert arrived.culprit.tolist() == [2, 2]
     assert arrived.late_ns.tolist() == [-20, 0, 80, -10, 0, 30]
@@ -103,7 +103,7 @@ def test_the_cost_is_the_last_arrival_less_the_one_before_and_delays_do_not_add_
 @pytest.mark.parametrize("far", [50, 2**61])
 def test_calls_under_way_at_once_are_told_however_long_a_recording_is(far: int) -> None:
     """The two calls of ranks 0 and 2 are far apart, those of rank 1 overlap."""
-    met = replace(three_ranks().calls(), start_ns=np.array([-far, far, 0, 5, -far, far]), dur_ns=np.full(6, 10))
+    met = replace(three_ranks().met(), start_ns=np.array([-far, far, 0, 5, -far, far]), dur_ns=np.full(6, 10))
     assert bursts(met).tolist() == [0, 1, 2, 2, 4, 5]
     blocked = replace(met, blocked_ns=np.array([4, 10, 5, 10, 10, 10]))
     told = stretches(blocked, {"compute": np.ones(6, np.int64)}, bursts(met))
@@ -116,7 +116,7 @@ def test_of_no_chosen_step_nobody_costs_anything() -> None:
     """Calls that are in no chosen step (their step is beyond the last) still tell who arrived last, and cost nothing."""
     made = three_ranks()
     for met in (made.met(), replace(made.met(), match=np.full(6, -1)), Job({k: v[:0] for k, v in made.columns.items()},
-                made.step_ns, []).calls()):  # fmt: skip
+                made.step_ns, []).met()):  # fmt: skip
         found = stragglers(arrivals(met), 3, np.zeros(0))
         assert found.lost_ns.shape == found.lost_low_ns.shape == found.slow.shape == (3, 0)
         assert (found.pattern, len(found.significant), found.cost_ns.sum()) == (("",) * 3, 0, 0)
@@ -125,7 +125,7 @@ def test_of_no_chosen_step_nobody_costs_anything() -> None:
 
 def test_clocks_say_who_is_late_where_they_are_known_and_what_they_cannot_tell_is_nothing() -> None:
     """Durations say that rank 0 was last; corrected starts say rank 1, by 50, which is no more than the clocks' own error."""
-    met = three_ranks().calls()
+    met = three_ranks().met()
     rows = met.match == 0
     late = np.where(rows, np.array([-10, 0, 40, 0, -10, 0]), UNKNOWN)
     assert arrivals(replace(met, lateness_ns=late)).raw_ns.tolist()[1] == 30
@@ -136,7 +136,7 @@ def test_clocks_say_who_is_late_where_they_are_known_and_what_they_cannot_tell_i
 
 def test_what_computation_hides_costs_nothing() -> None:
     """Rank 1 waits 80 for rank 2 in the first, of which it computes for 60; rank 2 computes for none of its 10."""
-    met = three_ranks().calls()
+    met = three_ranks().met()
     blocked = met.dur_ns.copy()
     blocked[2] -= 60
     arrived = arrivals(replace(met, blocked_ns=blocked))

@@ -254,7 +254,9 @@ def test_kernels_of_unknown_kinds_are_not_praised() -> None:
     builder = step().op("my::op", 0, 10).launches(kernel("own_kernel", 500, 20), at=0)
     builder.op("aten::mm", 20, 10).launches(kernel("ampere_sgemm_128x64_tn", 450, 520), at=21)
     assert limit(builder) is Limit.UNKNOWN_KERNELS
-    assert text(builder).endswith("No check covers {unknown_share} of the kernel time: these kernels are of unknown type.")
+    assert text(builder).endswith(
+        "No check covers {unknown_share} of the kernel time: these kernels are of unknown type."
+    )
     assert mix(builder) == "53 % unknown, 47 % GEMM"
     few = step().op("my::op", 0, 10).launches(kernel("own_kernel", 400, 20), at=0)
     few.op("aten::mm", 20, 10).launches(kernel("ampere_sgemm_128x64_tn", 550, 420), at=21)

@@ -176,12 +176,12 @@ export interface ReadInfo {
   complete: boolean
   cut_files: string[]
   events_dropped: number
+  events_in_file: number
   events_loaded: number
   events_other: number
   events_outside: number
   events_quarantined: number
   events_repaired: number
-  events_in_file: number
   events_unknown: number
   file_bytes: number
   format: string
@@ -433,6 +433,7 @@ export interface Notices {
  */
 export interface Notice {
   confidence: '' | 'high' | 'low' | 'medium'
+  event_count: number
   events: number[]
   evidence: Link | null
   figures: Figure[]
@@ -442,7 +443,6 @@ export interface Notice {
   rule: string
   saving: Saving | null
   severity: 'high' | 'info' | 'low' | 'medium'
-  shown_by: number
   text: string
   threshold: number | null
   title: string
@@ -489,9 +489,9 @@ export interface Timeline {
   end_ns: number
   groups: number[]
   has_modules: boolean
+  is_range_trace: boolean
   kind: 'timeline'
   levels: TimelineLevel[]
-  only_ranges: boolean
   start_ns: number
   total_events: number
   tracks: TimelineTrack[]
@@ -675,6 +675,7 @@ export interface MemoryFlowMap {
   cell_end: number[]
   cell_first: number[]
   cell_rows: number
+  created_ns: number[]
   end_ns: number
   extent_bytes: number
   first_ns: number
@@ -686,7 +687,6 @@ export interface MemoryFlowMap {
   layout: number[]
   layouts: string[]
   low_bytes: number
-  made_ns: number[]
   name: string
   offset: number[]
   operator: number[]

@@ -28,38 +28,38 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Compilations:
-    """Time ranges in which a thread compiles, by time: outermost ranges only."""
+    """Time ranges during which a thread compiles, sorted by time; outermost ranges only."""
 
     row: Int64
     region: Int32
-    """Position in ``names`` of the compiled region; -1 = unknown."""
+    """Index of the compiled region in ``names`` (-1 = unknown)."""
     names: tuple[str, ...]
-    """Numbers of function and compilation, as in region names."""
+    """Region names: the number of the function and of the compilation, as in ``3/0``."""
 
     def repeats(self) -> Bool:
-        """Returns which names belong to a function that was compiled before."""
+        """Returns, for each name, whether the function was compiled before."""
         return np.array([not name.endswith("/0") for name in self.names], np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
 class Guards:
-    """Guard checks by time: rows and results."""
+    """Guard checks sorted by time."""
 
     row: Int64
     region: Int32
-    """Position of the region call that it led to, -1 = none."""
+    """Index of the compiled call that followed the check (-1 = none)."""
     compilation: Int32
-    """Position of the compilation that it led to (no compiled code matched), -1 = none."""
+    """Index of the compilation that followed because no compiled code matched (-1 = none)."""
 
 
 def spans_of(trace: TraceTable, row: Int64) -> Spans:
-    """Returns the spans of host rows."""
+    """Returns the time ranges of host rows."""
     return Spans(trace.track[row], trace.start_ns[row], trace.ends(row))
 
 
 @remembered
 def compilations_of(trace: TraceTable) -> Compilations:
-    """Returns the compilations in a trace, regardless of the selected steps."""
+    """Returns all compilations in a trace, regardless of the selected steps."""
     row = rows_in(trace, Cause.COMPILATION) if has_regions(trace) else np.empty(0, np.int64)
     parent = nest(trace.track[row], trace.start_ns[row], trace.ends(row)).parent
     row = row[parent == MISSING]
@@ -87,7 +87,7 @@ def _compile_ranges(trace: TraceTable) -> tuple[Int64, list[str]]:
 
 @remembered
 def guards_of(trace: TraceTable) -> Guards:
-    """Returns the guard checks, and whether a compiled call or a compilation followed each."""
+    """Returns all guard checks in a trace, regardless of the selected steps."""
     pattern = trace.recorder.compiled.lookup
     none = np.empty(0, np.int64)
     if not pattern or not has_regions(trace):
@@ -115,7 +115,7 @@ def guards_of(trace: TraceTable) -> Guards:
 
 @remembered
 def cold_calls(trace: TraceTable) -> Bool:
-    """Returns the cold calls: those that compile, or are the first of their region after compilation."""
+    """Returns, for each compiled call, whether it is cold: it compiles, or is the first call after compilation."""
     regions, compiled = regions_of(trace), compilations_of(trace)
     cold = np.zeros(len(regions.row), np.bool_)
     spans = spans_of(trace, regions.row)
@@ -138,7 +138,7 @@ def cold_calls(trace: TraceTable) -> Bool:
 
 @remembered
 def first_calls(trace: TraceTable) -> Int64:
-    """Returns the first call of the region after each compilation; -1 = unknown."""
+    """Returns the index of the first call of the compiled region after each compilation (-1 = unknown)."""
     regions, compiled = regions_of(trace), compilations_of(trace)
     names = np.array([trace.strings.find(REGION + name) for name in compiled.names], np.int64)
     name = np.append(names, MISSING)[compiled.region]
@@ -153,16 +153,16 @@ def first_calls(trace: TraceTable) -> Int64:
 
 
 def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
-    """Returns which host rows are inside a backward operator."""
+    """Returns, for each host row, whether it is inside a backward operator."""
     found: Bool = backward_operators(trace).of[trace.operator[row]] != MISSING
     return found
 
 
 @remembered
 def wrapper_times(trace: TraceTable) -> Int64:
-    """Returns the wrapper time of each compiled call.
+    """Returns the wrapper overhead of each compiled call, in nanoseconds.
 
-    That is its time outside graphs, operators, other compiled calls, guard checks and compilation.
+    It excludes graphs, operators, nested compiled calls, guard checks and compilation.
     """
     regions = regions_of(trace)
     row = regions.row
@@ -177,7 +177,7 @@ def wrapper_times(trace: TraceTable) -> Int64:
 
 
 def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns the wrapper ranges of these calls with nested calls, as in ``wrapper_times``."""
+    """Returns the ranges of wrapper overhead in these compiled calls, including their nested calls."""
     row = regions_of(trace).row[call]
     found = EMPTY
     for track in np.unique(trace.track[row]).tolist():
@@ -187,7 +187,7 @@ def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
 
 
 def _covered(trace: TraceTable, track: int) -> Ranges:
-    """When a thread runs callees of compiled code, guard checks or compilation."""
+    """Time ranges during which a thread runs callees of compiled code, guard checks or compilation."""
     rows = np.concatenate((_busy(trace), compilations_of(trace).row))
     mine = rows[trace.track[rows] == track]
     return union(trace.start_ns[mine], trace.ends(mine))
@@ -195,7 +195,7 @@ def _covered(trace: TraceTable, track: int) -> Ranges:
 
 @remembered
 def _busy(trace: TraceTable) -> Int64:
-    """Operators and graphs, without compiled code itself and the layers between it and its graphs."""
+    """Rows of operators and graphs, excluding compiled code itself and the layers between it and its graphs."""
     between = name_matches(trace, f"^{re.escape(REGION)}") | name_matches(trace, trace.recorder.compiled.wrapping)
     operators = (trace.kind == EventKind.OPERATOR) & ~between
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)

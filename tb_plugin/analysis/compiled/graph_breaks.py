@@ -1,4 +1,4 @@
-"""Graph breaks: compiled calls nested in compiled calls."""
+"""Graph breaks: compiled calls inside other compiled calls."""
 
 from __future__ import annotations
 
@@ -24,28 +24,25 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Breaks:
-    """Compiled calls made by another compiled call, by time.
-
-    Positions are among the calls of ``regions_of``.
-    """
+    """Compiled calls made from another compiled call, sorted by time. ``call`` contains indices into ``regions_of``."""
 
     call: Int64
     function: Int64
-    """Function numbers before and after the break; equal pairs are one break of the program."""
+    """Number of the graph break in the program. Calls with the same pair of functions before and after share it."""
     cost_ns: Int64
-    """Time of guard checks before the call (or its compilation) and of its wrapper."""
+    """Time of the guard checks before the call and of its wrapper overhead."""
 
     def __len__(self) -> int:
         return len(self.call)
 
 
 def number_of(trace: TraceTable, name: int) -> str:
-    """Returns the number of a region by the string id of its name."""
+    """Returns the number of the compiled region whose name has this string id."""
     return trace.strings[name].removeprefix(REGION)
 
 
 def functions_of(trace: TraceTable) -> Int64:
-    """Returns the function number of each compiled call: that of its region, without the compilation."""
+    """Returns a number for the function of each compiled call, equal for all its compilations."""
     names = trace.name[regions_of(trace).row]
     distinct, inverse = np.unique(names, return_inverse=True)
     functions = [number_of(trace, int(name)).partition("/")[0] for name in distinct]
@@ -54,14 +51,17 @@ def functions_of(trace: TraceTable) -> Int64:
 
 
 def guard_times(trace: TraceTable) -> Int64:
-    """Returns the guard check time before each compiled call."""
+    """Returns the time of the guard checks before each compiled call, in nanoseconds."""
     guards, call = guards_of(trace), checked_for(trace)
     led = np.flatnonzero(call != MISSING)
     return sum_by(call[led], trace.dur_ns[guards.row[led]], len(regions_of(trace).row))
 
 
 def checked_for(trace: TraceTable) -> Int64:
-    """Returns the call after each guard check, or the first call of code compiled after it; -1 = none."""
+    """Returns the index of the compiled call after each guard check (-1 = none).
+
+    If the check led to a compilation, this is the first call of the newly compiled code.
+    """
     guards = guards_of(trace)
     first_call = np.append(first_calls(trace), MISSING)[guards.compilation]
     return np.where(guards.region != MISSING, guards.region, first_call)
@@ -69,7 +69,7 @@ def checked_for(trace: TraceTable) -> Int64:
 
 @remembered
 def breaks_of(trace: TraceTable) -> Breaks:
-    """Returns the graph breaks of a trace, regardless of the selected steps."""
+    """Returns all graph breaks in a trace, regardless of the selected steps."""
     regions, function = regions_of(trace), functions_of(trace)
     call = np.flatnonzero(regions.parent != MISSING)
     pair: Groups = group(function[regions.parent[call]], function[call])
@@ -77,14 +77,17 @@ def breaks_of(trace: TraceTable) -> Breaks:
 
 
 def place_of(trace: TraceTable, code: int) -> str | None:
-    """Returns the place of the break before a call, ``path(line): function``; None if unknown."""
+    """Returns the source location of a graph break as ``path(line): function``; None if unknown.
+
+    ``code`` is the string id of the function that resumes after the break.
+    """
     pattern = trace.recorder.compiled.resumed
     match = re.search(pattern, trace.strings[code]) if pattern and code != MISSING else None
     return f"{match[1]}({match[3]}): {match[2]}" if match else None
 
 
 def cost_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns the guard check and wrapper ranges of these compiled calls with nested calls."""
+    """Returns the ranges of guard checks and wrapper overhead of these compiled calls, including nested calls."""
     guards = guards_of(trace)
     checks = guards.row[np.isin(checked_for(trace), call)]
     return join(wrapper_ranges(trace, call), union(trace.start_ns[checks], trace.ends(checks)))

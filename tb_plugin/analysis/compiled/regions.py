@@ -1,7 +1,7 @@
-"""Regions of compiled code, their graphs and origins.
+"""Calls of compiled code, with their graphs and origins.
 
-A region's code is the first Python call recorded in it. A wrapper stands for the module that it calls outside compiled code;
-modules called inside compiled code may be part of it.
+The first Python call inside a region is the compiled function. A compiled wrapper is counted as a call of the
+module that it wraps.
 """
 
 from __future__ import annotations
@@ -28,28 +28,31 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Calls of compiled code by time: ``row``; ``parent`` is a position among them, the others are string ids; -1 = none."""
+    """Calls of compiled code sorted by time. Names are string ids; -1 = none.
+
+    ``parent`` is the index of the enclosing compiled call.
+    """
 
     row: Int64
     parent: Int32
     code: Int32
     """Name of the first Python call inside: the compiled function."""
     graph: Int32
-    """Name of the first graph called directly."""
+    """Name of the first graph that the call runs directly."""
     backward: Int32
-    """Name of the first graph in the backward pass of its operators."""
+    """Name of the first graph that runs in the backward pass of the call's operators."""
 
 
 @remembered
 def has_regions(trace: TraceTable) -> bool:
-    """Returns whether any compiled code ran."""
+    """Returns whether the trace contains compiled code."""
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return bool((name_matches(trace, f"^{re.escape(REGION)}") & host).any())
 
 
 @remembered
 def regions_of(trace: TraceTable) -> Regions:
-    """Returns the compiled calls of a trace, regardless of the selected steps."""
+    """Returns all compiled calls in a trace, regardless of the selected steps."""
     row = np.flatnonzero(_ranges_named(trace, lambda text: text.startswith(REGION)))
     track, start, end = trace.track[row], trace.start_ns[row], trace.ends(row)
     parent = nest(track, start, end).parent
@@ -78,13 +81,12 @@ def regions_of(trace: TraceTable) -> Regions:
 
 
 def _ranges_named(trace: TraceTable, fits: Callable[[str], bool]) -> Bool:
-    """Host ranges with such a name; their kind differs between profiler versions."""
+    """Mask of the host ranges whose name fits. Their event kind differs between profiler versions."""
     found: Bool = trace.strings.where(fits)[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return found
 
 
 def _first(trace: TraceTable, owner: Int32, rows: Int64, count: int) -> Int32:
-    """The name of the first of each owner's rows, which are in order of time."""
     found = np.full(count, MISSING, np.int32)
     known = owner != MISSING
     found[owner[known][::-1]] = trace.name[rows[known]][::-1]
@@ -92,9 +94,10 @@ def _first(trace: TraceTable, owner: Int32, rows: Int64, count: int) -> Int32:
 
 
 def wrapped_calls(trace: TraceTable, row: Int64, parent: Int32) -> Int32:
-    """Returns the wrapper call of each module call, by time; -1 = none.
+    """Returns the index of the wrapper that directly encloses each module call (-1 = none).
 
-    A wrapper calls its module before any compiled code starts. ``parent`` is a position among ``row``.
+    ``row`` is sorted by time; ``parent`` contains indices into it. A wrapper calls its module before any compiled
+    code starts.
     """
     wrapper = trace.strings.where(lambda text: WRAPPER.match(module_label(text)) is not None)[trace.name[row]]
     found = np.where((parent != MISSING) & np.append(wrapper, False)[parent], parent, MISSING).astype(np.int32)

@@ -1,1 +1,1 @@
-"""Blocks, peaks and reserved memory of devices, from allocator events."""
+"""Memory blocks, peaks and reserved memory, from allocator events."""

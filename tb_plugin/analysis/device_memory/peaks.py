@@ -1,4 +1,4 @@
-"""Memory peak of a device in a window."""
+"""Memory peaks of a device in a window."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Peak:
-    """The maximum in a window."""
+    """A memory peak."""
 
     at: int
-    """Position of the event that led there, -1: before the first."""
+    """Index of the allocator event that led to the peak; -1 if the peak is before the first event."""
     time_ns: int
     value: int
     from_before: bool
-    """Whether the maximum is the level at the start of a part of the window."""
+    """Whether the window, or one of its steps, already starts at the peak level."""
 
 
 def peak_of(device: Device, window: MemoryRange) -> Peak:
-    """Returns the first moment with most allocated memory."""
+    """Returns the peak of allocated memory; the earliest one if several are equal."""
     return _highest(device, window, np.append(device.allocated, device.before))
 
 
 def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
-    """Returns the peak without some of the device's blocks."""
+    """Returns the peak of allocated memory without the blocks that the mask ``some`` selects."""
     blocks = device.blocks
     change = np.zeros(len(device.record) + 1, np.int64)
     np.add.at(change, blocks.begin[some], blocks.bytes[some])
@@ -43,16 +43,16 @@ def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
 
 
 def reserved_peak_of(device: Device, window: MemoryRange) -> Peak | None:
-    """Returns the first moment with most reserved memory; None without recorded values."""
+    """Returns the peak of reserved memory, the earliest one if several are equal; None if not recorded."""
     peak = _highest(device, window, np.append(device.reserved, MISSING))
     return None if peak.value == MISSING else peak
 
 
 def _highest(device: Device, window: MemoryRange, values: Int64) -> Peak:
-    """Returns the maximum of ``values``, one after each event; the last entry is before the first event."""
+    """``values`` has one entry per event, and a last entry for the time before the first event."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     begins = window.begins
-    # The event that led to a level precedes a part that starts at this level: it has an operator.
+    # If a part starts at the peak level, report the event before it, because that event has an operator.
     at = np.concatenate((inside, device.each_at(begins - 1)))
     best = int(np.argmax(values[at]))
     time = np.concatenate((device.time_ns[inside], begins))[best]

@@ -1,4 +1,4 @@
-"""Allocator events by device, with allocations and releases paired."""
+"""Allocator events by device, with allocations matched to releases."""
 
 from __future__ import annotations
 
@@ -18,25 +18,31 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Blocks of one device by their first event, as positions among the device's events; -1 = none."""
+    """Memory blocks of one device, sorted by first event.
+
+    All columns are indices into the device's events; -1 = none.
+    """
 
     allocation: Int64
     release: Int64
     bytes: Int64
     begin: Int64
-    """The allocation. If none was recorded, the previous event of the address: the block is not live until after it."""
+    """The allocation. If it is missing, the previous event at the address; the block starts after it."""
     end: Int64
-    """The release. If none was recorded, the next event of the address: the block is live until then at most."""
+    """The release. If it is missing, the next event at the address; the block ends before it."""
     paired: Bool
-    """Whether no event of the address contradicts the pair; False without an address, or if an event must be missing."""
+    """Whether the events at the address are consistent; False without an address or if an event is missing."""
 
     def live(self, at: int) -> Bool:
-        """Returns whether each block is live after the event at this position (-1: before the first), as far as is known."""
+        """Returns, for each block, whether it is allocated after event ``at``, as far as known.
+
+        -1 = before the first event.
+        """
         alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
         return alive
 
     def live_at(self, at: int) -> Bool:
-        """Returns whether each block was allocated in the trace and is live at a position."""
+        """Returns, for each block, whether its allocation is recorded and it is allocated after event ``at``."""
         # A block without an address may have been released, so it is not listed.
         told: Bool = self.live(at) & (self.allocation != MISSING) & (self.paired | (self.end != MISSING))
         return told
@@ -44,28 +50,28 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Device:
-    """All allocator events of one device, by time. ``record`` has their positions in the trace's events."""
+    """Allocator events of one device, sorted by time. ``record`` contains their indices in ``trace.memory``."""
 
     name: str
     is_host: bool
     number: int
-    """Number of the device in the framework, -1 = none."""
+    """Device index in PyTorch (-1 = none)."""
     record: Int64
     time_ns: Int64
     bytes: Int64
     allocated: Int64
-    """Bytes allocated after each event: as recorded, else the change since the first event."""
+    """Bytes allocated after each event. Without recorded totals, the change since the first event."""
     reserved: Int64
-    """Bytes reserved after each event, -1 if not recorded."""
+    """Bytes reserved after each event (-1 = not recorded)."""
     has_totals: bool
     has_addresses: bool
     address: Int64
     allocator: str = ""
-    """The profile's name of the allocator; the framework's own has no name."""
+    """Name of the allocator in the profile; empty for PyTorch's own."""
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Returns the blocks of the events."""
+        """Returns the memory blocks of the device."""
         return pair(self.address, self.bytes)
 
     @property
@@ -74,22 +80,22 @@ class Device:
         return int(self.allocated[0] - self.bytes[0]) if len(self.record) else 0
 
     def at(self, time_ns: int) -> int:
-        """Returns the position of the last event until a time, -1 = none."""
+        """Returns the index of the last event at or before a time (-1 = none)."""
         return int(self.each_at(np.array([time_ns]))[0])
 
     def each_at(self, times_ns: Int64) -> Int64:
-        """Returns the position of the last event until each time, -1 = none."""
+        """Returns the index of the last event at or before each time (-1 = none)."""
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64) - 1
 
     def level(self, at: int) -> int:
-        """Returns the bytes allocated after the event at a position (-1: before the first)."""
+        """Returns the bytes allocated after event ``at`` (-1: before the first event)."""
         return int(self.allocated[at]) if at >= 0 else self.before
 
 
 def name_in(trace: TraceTable, kind: int, number: int) -> str:
-    """Returns the name of a device: as in the rows of the trace, else as in torch.device.
+    """Returns the name of a device in the trace, or else its name in ``torch.device``.
 
-    A vendor without a device type in PyTorch renames the private-use type (npu:0).
+    ``kind`` is PyTorch's device type number. Devices of the private-use type take the vendor's name (``npu:0``).
     """
     meant = [device for device in trace.devices if device.ordinal == number and kind != HOST_TYPE]
     own = [device.id for device in meant if device.has_name]
@@ -98,14 +104,15 @@ def name_in(trace: TraceTable, kind: int, number: int) -> str:
 
 
 def devices_of(trace: TraceTable) -> list[Device]:
-    """Returns the devices of the framework's allocator: accelerators by type and number, then the host."""
+    """Returns the devices of PyTorch's allocator: accelerators by type and number, then the host."""
     return [device for device in allocators_of(trace) if not device.allocator]
 
 
 def allocators_of(trace: TraceTable) -> list[Device]:
-    """Returns each device once per allocator.
+    """Returns one entry per device and allocator.
 
-    The framework's allocator comes first (accelerators by type and number, the host), then others by name.
+    PyTorch's allocator comes first: accelerators by type and number, then the host. Other allocators follow by
+    name.
     """
     memory, stated = trace.memory, trace.reported_memory.allocator
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
@@ -146,7 +153,7 @@ def _has_address(address: Int64) -> Bool:
 
 
 def pair(address: Int64, size: Int64) -> Blocks:
-    """Pairs releases with earlier allocations of the same address; events without a partner stay single."""
+    """Matches releases to earlier allocations at the same address. Unmatched events become blocks of their own."""
     rows = np.flatnonzero(size)
     order = rows[np.argsort(address[rows], kind="stable")]
     known, grew = _has_address(address[order]), size[order] > 0
@@ -170,7 +177,7 @@ def pair(address: Int64, size: Int64) -> Blocks:
 
 
 def memory_of(trace: TraceTable, device: Device) -> int | None:
-    """Returns the memory size of the device, bytes; None for the host, and if the trace lacks it."""
+    """Returns the memory size of the device in bytes; None for the host or if unknown."""
     if device.is_host:
         return None
     return next((known.memory_bytes for known in trace.devices if known.ordinal == device.number), None) or None

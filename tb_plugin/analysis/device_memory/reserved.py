@@ -1,4 +1,4 @@
-"""Findings on reserved memory: oscillation and unused device memory."""
+"""Findings on reserved memory: oscillation and unused memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Int64 = npt.NDArray[np.int64]
 
 # Once or twice may be a warm-up or an evaluation.
 MIN_CYCLES = 3
-# Share of the peak, returned each time. Less is a segment or two.
+# Share of the peak that each drop returns. Smaller drops are one or two segments.
 MIN_CYCLE_SHARE = 0.01
 # Share of the device's memory. If half was never used, twice the batch would fit.
 MIN_UNUSED_SHARE = 0.5
@@ -31,19 +31,19 @@ MIN_UNUSED_SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Swings:
-    """Drops and rises of reserved memory. Positions are among the device's events."""
+    """Drops and rises of reserved memory. Indices refer to the device's events."""
 
     peak_bytes: int
     count: int
     returned_bytes: int
     first: int
-    """The first drop."""
+    """Event of the first drop."""
     rises: Int64
-    """The first rise after each drop."""
+    """Event of the first rise after each drop."""
 
 
 def swings_of(device: Device, window: MemoryRange) -> Swings | None:
-    """Returns how often reserved memory is returned and requested again; None if that is rare."""
+    """Returns the drops and rises of reserved memory; None if they are rare or small."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0:
         return None
@@ -61,8 +61,10 @@ def swings_of(device: Device, window: MemoryRange) -> Swings | None:
 def swings_notice(
     trace: TraceTable, device: Device, swings: Swings, calls: DriverCalls, asks: str = "", who: Sequence[Figure] = ()
 ) -> Notice:
-    """Returns the finding on oscillation. ``asks`` is a sentence on the largest request after a drop, with the figures
-    ``who``."""
+    """Returns the finding on reserved memory that drops and rises.
+
+    ``asks`` is a sentence on the largest request after a drop; ``who`` contains its figures.
+    """
     driver = calls.usual_ns / calls.steps_ns if calls.usual_calls and calls.steps_ns else 0.0
     figures = [
         METRICS.figure("reserved_cycles", swings.count),
@@ -103,9 +105,9 @@ def swings_notice(
 
 
 def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int, int] | None:
-    """Returns the device's memory and its bytes that were never reserved; None if either is unknown.
+    """Returns the device's memory size and the bytes that were never reserved; None if unknown.
 
-    Other allocators than the framework's share the device, so they have no free memory of their own.
+    None for other allocators than PyTorch's, because they share the device.
     """
     if device.allocator:
         return None
@@ -116,7 +118,7 @@ def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int
 
 
 def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notice | None:
-    """Returns the notice that much of the device was never used; None if it was used."""
+    """Returns the finding that much memory of the device was never reserved; None if little was."""
     found = room_of(trace, device, window)
     if found is None or found[1] < MIN_UNUSED_SHARE * found[0]:
         return None

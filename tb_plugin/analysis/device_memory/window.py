@@ -1,4 +1,4 @@
-"""The allocator events of a request, by time range or steps."""
+"""The requested time window or steps of allocator events."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class MemoryRange:
-    """The time from ``start_ns`` to ``end_ns``. ``parts`` counts: all of it, or the selected steps in it."""
+    """A window of time. ``parts`` covers all of it, or only the selected steps."""
 
     start_ns: int
     end_ns: int
     parts: Ranges
     is_end_recorded: bool = True
-    """Whether events after the end were read; False for a trace that was opened as a window."""
+    """Whether events after the end were loaded; False for a trace opened as a window."""
 
     def holds(self, times: Int64) -> Bool:
-        """Returns whether each time counts."""
+        """Returns, for each time, whether it is in one of the ``parts``."""
         return contains(self.parts, times)
 
     @property
     def begins(self) -> Int64:
-        """Returns the start of each part, or of the window if there are no parts."""
+        """Returns the start of each part, or the start of the window if there are no parts."""
         return self.parts.start if len(self.parts) else np.array([self.start_ns])
 
 
 def window_of(trace: TraceTable, params: Params) -> MemoryRange:
-    """Returns the requested window. Raises BadRequest for an invalid one."""
+    """Returns the requested window. Raises BadRequest if it ends before it starts."""
     times = np.concatenate((trace.memory.time_ns, trace.totals.time_ns))
     first = min(trace.coverage.start_ns, int(times.min(initial=trace.coverage.start_ns)))
     last = max(trace.coverage.end_ns, int(times.max(initial=trace.coverage.end_ns)))
@@ -53,6 +53,6 @@ def window_of(trace: TraceTable, params: Params) -> MemoryRange:
     end = end if requested[1] is None else min(max(requested[1], first), last)
     if end < start:
         raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
-    # The last moment counts, and with it the last event of a trace; a step ends before the next one starts.
+    # The end is inclusive, so that the last event of a trace counts. The end of a step is exclusive.
     parts = union(np.array([start]), np.array([end + 1]))
     return MemoryRange(start, end, parts if steps is None else intersect(parts, steps), trace.coverage.full is None)

@@ -1,1 +1,1 @@
-"""Calls of flight recorders: tables, headline and metrics."""
+"""Flight recorder calls: tables, headline and metrics."""

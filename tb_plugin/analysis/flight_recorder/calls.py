@@ -1,4 +1,4 @@
-"""Tables of one rank's calls and process groups."""
+"""Tables of the calls and process groups of one rank."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HIDDEN = ("record_number", "p2p_number", "source_rank", "destination_rank", "ca
 
 @remembered
 def calls_of(flight: Flight) -> pa.Table:
-    """Returns a row per call, in order of the records, with metric keys as columns."""
+    """Returns one row per call in the order of the records, with metric keys as columns."""
     records = flight.records
     origin = flight.origin_ns
     name = _dictionary(records["name"])
@@ -71,7 +71,7 @@ def calls_of(flight: Flight) -> pa.Table:
 
 
 def calls_frame(flight: Flight) -> Frame:
-    """Returns the table of all calls, the last one first: a hanging rank hangs in its last call."""
+    """Returns the table of all calls, last call first, because a hanging rank hangs in its last call."""
     data = calls_of(flight)
     order = np.argsort(-data["record_number"].to_numpy(), kind="stable")
     all_by_state = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
@@ -88,7 +88,7 @@ def calls_frame(flight: Flight) -> Frame:
 
 
 def groups_frame(flight: Flight) -> Frame:
-    """Returns the progress of the rank in each process group."""
+    """Returns the table of process groups, with the rank's progress in each."""
     data, groups = calls_of(flight), _groups(flight)
     sequence = pc.fill_null(data["sequence"], -1).to_numpy()
     done = pc.fill_null(data["call_finished"], False).to_numpy()
@@ -121,14 +121,14 @@ def groups_frame(flight: Flight) -> Frame:
 
 
 def _known_by(records: pa.Table) -> pa.Array:
-    """Reasons why calls count as finished; null for unfinished calls."""
+    """Reason why each call counts as finished; null for unfinished calls."""
     by_state = pc.fill_null(pc.equal(_texts(records["state"]), "completed"), False)
     texts = pc.if_else(records["retired"], "removed by the recorder", "later call completed").cast(pa.large_string())
     return pc.if_else(records["finished"], pc.if_else(by_state, _BY_STATE, texts), None)
 
 
 def members_of(flight: Flight) -> dict[tuple[str | None, str | None], tuple[int, ...]]:
-    """Returns the ranks of each group that has calls, keyed by name and description; empty if unknown."""
+    """Returns the ranks of each process group that has calls, by (name, description); empty if unknown."""
     first = pa.array(_groups(flight).first)
     columns = (calls_of(flight)[key].take(first).to_pylist() for key in ("group", "group_description"))
     by_name = {each.name: each.ranks for each in flight.groups}
@@ -150,7 +150,7 @@ def _groups(flight: Flight) -> Groups:
 
 
 def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
-    """Returns ranks as text with ranges: ``0-3, 6``. At most ``most`` ranges."""
+    """Returns ranks as text with ranges, such as ``0-3, 6``; at most ``most`` ranges."""
     runs: list[list[int]] = []
     for rank in sorted(set(ranks)):
         if runs and rank == runs[-1][1] + 1:
@@ -162,7 +162,7 @@ def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
 
 
 def unneeded(calls: pa.Table) -> tuple[str, ...]:
-    """Returns the group column if descriptions alone identify all groups."""
+    """Returns the group column if it is redundant because the descriptions identify all groups."""
     names, descriptions = (calls[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
     pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))
     is_unique = (
@@ -172,26 +172,26 @@ def unneeded(calls: pa.Table) -> tuple[str, ...]:
 
 
 def columns_of(data: pa.Table, hidden: Sequence[str] = ()) -> list[Column]:
-    """Returns the columns of a table of calls, groups or ranks; empty columns are hidden as well."""
+    """Returns the columns of a table of calls, groups or ranks. Empty columns are hidden."""
     empty = [key for key in data.column_names if len(data) and data[key].null_count == len(data)]
     return METRICS.columns(*data.column_names, hidden=(*hidden, *empty))
 
 
 def group_text(call: Mapping[str, object]) -> str:
-    """Returns the description of a call's group, else its name."""
+    """Returns the description of a call's process group, or else its name."""
     description = call["group_description"]
     return str(call["group"] or "") if description in _NO_DESCRIPTION else str(description)
 
 
 def line_of(stack: str) -> str | None:
-    """Returns the innermost frame of the user's own code, else the innermost frame; None without frames."""
+    """Returns the innermost stack frame in user code, or else the innermost frame; None without frames."""
     frames = stack.split("\n") if stack else []
     own = (frame for frame in frames if not package_of(frame)[1] and not frame.startswith("<"))
     return next(own, frames[0] if frames else None)
 
 
 def _peers(operation: str) -> tuple[int | None, int | None]:
-    """Sender and receiver: ``send 1->2``, ``recv 3<-0``, ``recv 3<-?``."""
+    """Parses the ranks in ``send 1->2``, ``recv 3<-0`` and ``recv 3<-?``. Returns the sender, then the receiver."""
     match = _PEERS.search(operation)
     if match is None:
         return None, None

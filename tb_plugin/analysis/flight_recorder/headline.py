@@ -1,4 +1,4 @@
-"""The sentence on top of flight recorder pages."""
+"""The headline sentence of flight recorder pages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from tb_plugin.payloads import Notice, Notices
 
 
 def answered(notices: Sequence[Notice]) -> Notices:
-    """Returns the answer of a page. A hanging job is also a finding about training, for reports and gates."""
+    """Returns the notices of a page as its answer. A hang also becomes a finding, for reports and gates."""
     is_finding = any(notice.severity != "info" for notice in notices)
     return Notices("answer", "Answer", "training" if is_finding else "answer", list(notices))

@@ -1,5 +1,5 @@
-"""Replays of captured graphs: their work and operators.
+"""Replays of captured graphs: their device work and operators.
 
-A replay runs no operator. Operators, modules, shapes and stacks come from the capture, if a piece of work can be matched to a
-captured launch. ``Way`` says how.
+A replay runs no operators. Its operators, modules, shapes and stacks come from the graph's capture. ``Way`` lists
+how they are found.
 """

@@ -1,4 +1,4 @@
-"""Operators of device work, including those of captures."""
+"""Operators of device work, including replayed work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ Bool = npt.NDArray[np.bool_]
 
 
 def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: EventKind) -> Int32:
-    """Returns the innermost captured scope of these kinds around each replayed row; -1 = none, or not replayed."""
+    """Returns, for each row, the innermost enclosing scope of these kinds in its capture.
+
+    The scope is an index into the scopes of ``origins_of`` (-1 = none, or not replayed).
+    """
     if not has_replays(trace):
         return np.full(len(rows), MISSING, np.int32)
     origins = origins_of(trace)
@@ -26,7 +29,7 @@ def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: Even
 
 
 def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
-    """Returns the operator name (string id) of each device row: the captured one, else the launching one."""
+    """Returns the operator name (string id) of each device row: from the capture, or else the launching operator."""
     names: Int64 = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
     known = scope != MISSING
@@ -36,13 +39,13 @@ def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
 
 
 def has_operator(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
-    """Returns which device rows have an operator, launching or captured."""
+    """Returns, for each device row, whether it has an operator, from its launch or its capture."""
     found: Bool = (trace.operator[rows] != MISSING) | (scopes_behind(trace, rows, EventKind.OPERATOR) != MISSING)
     return found
 
 
 def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
-    """Returns which device rows have an operator that can use matrix units, by its name."""
+    """Returns, for each device row, whether its operator can use matrix units, judged by name."""
     found: Bool = np.append(trace.matrix_eligible, False)[trace.operator[rows]]
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
     known = scope != MISSING
@@ -52,10 +55,11 @@ def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
 
 
 def counted_scopes(trace: TraceTable, work: Int64, bears: Bool) -> tuple[Int32, Bool]:
-    """Returns the scope that device work counts for (-1 = none), and whether it is backward work of it.
+    """Returns the scope that each device row is attributed to (-1 = none), and whether it is backward work of that
+    scope.
 
-    Work inside a call that ``bears`` is its own, also if the backward pass repeats the call; other backward work belongs to
-    the scope of its forward operator.
+    Backward work is attributed to the scope of its forward operator. Work inside a scope selected by ``bears``
+    stays with that scope, even in the backward pass.
     """
     origins = origins_of(trace)
     behind = origins.at(work)

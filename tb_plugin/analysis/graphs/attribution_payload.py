@@ -1,6 +1,6 @@
 """Payloads on how replayed work was matched to operators.
 
-They count device time.
+All shares are shares of device time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
 
 
 def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
-    """Returns the way each replayed row was matched to an operator (or module); ``GRAPH`` if unmatched."""
+    """Returns how each replayed row was matched to an operator or module; ``Way.GRAPH`` if unmatched."""
     origins = origins_of(trace)
     ways = origins.way if kind == EventKind.OPERATOR else origins.module_way
     found = ways[np.searchsorted(origins.work, rows)].copy()
@@ -52,7 +52,7 @@ def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
 
 
 def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Breakdown | None:
-    """Returns the replayed time of device work by way of matching; None without any match."""
+    """Returns replayed device time by way of matching; None if nothing was matched."""
     if not has_replays(trace):
         return None
     rows = work[np.isin(work, origins_of(trace).work)]

@@ -1,4 +1,4 @@
-"""Work launched during graph captures, and eager work."""
+"""Launch sequences: work captured into graphs, and eager work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAKES = {CallRole.LAUNCH: EventKind.KERNEL, CallRole.COPY: EventKind.MEMCPY, Ca
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """Sequences without scopes yet, and the host row behind each piece of their work."""
+    """Launch sequences without scopes; ``source`` is the host row that launched each node."""
 
     sequences: Sequences = field(default_factory=Sequences)
     source: Int64 = no_rows(np.int64)
@@ -39,7 +39,10 @@ class Recorded:
 
 @remembered
 def captured_in(trace: TraceTable) -> Captured:
-    """Returns what a trace says about graphs, even without replays: its captures, then its eager work."""
+    """Returns the sequences that can match graphs: the trace's captures, then its eager work.
+
+    They are found even if the trace contains no replays.
+    """
     parts = (captures(trace), eager(trace))
     scopes, scope = scopes_around(trace, np.concatenate([part.source for part in parts]))
     first, second = (part.sequences for part in parts)
@@ -54,10 +57,10 @@ def captured_in(trace: TraceTable) -> Captured:
 
 @remembered
 def captures(trace: TraceTable) -> Recorded:
-    """Returns the launches during graph captures, one sequence per capture, by time.
+    """Returns the launches recorded during graph captures, one sequence per capture, sorted by time.
 
-    A launch belongs to the capture of its thread, else of the thread that waits for it, else to the only open capture. Calls
-    with device work of their own were not captured.
+    A launch is attributed to the capture of its thread. Without one, it is attributed to the capture of the thread
+    that waits for it, or to the only active capture. Launches that ran device work were not captured.
     """
     track, start, end = _windows(trace)
     if not len(start):
@@ -92,14 +95,14 @@ def captures(trace: TraceTable) -> Recorded:
 
 
 def captured_by(trace: TraceTable, thread: int) -> Ranges:
-    """Returns when a thread (track number) captures graphs."""
+    """Returns the time ranges during which a thread (track number) captures graphs."""
     track, start, end = _windows(trace)
     return union(start[track == thread], end[track == thread])
 
 
 @remembered
 def eager(trace: TraceTable) -> Recorded:
-    """Returns individually launched work, one sequence per thread and device, by launch."""
+    """Returns the device work launched outside of graphs, one sequence per thread and device, in launch order."""
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, work)
     is_eager = source != MISSING
@@ -127,7 +130,10 @@ def eager(trace: TraceTable) -> Recorded:
 
 @remembered
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
-    """Thread, start and end of each capture (from its first to its second call), by start, longest first."""
+    """Thread, start and end of each capture, sorted by start, longest first.
+
+    A capture runs from its begin call to its end call.
+    """
     begins, ends = trace.calls_that(CallRole.CAPTURE), trace.calls_that(CallRole.CAPTURED)
     waiting: dict[int, list[int]] = {}
     found: list[tuple[int, int, int]] = []
@@ -146,7 +152,7 @@ def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
 
 
 def _launches(trace: TraceTable) -> Int64:
-    """Calls that create a graph node during capture: those without device work; nested calls count once."""
+    """Rows of launches that ran no device work, because they create graph nodes. Nested calls count once."""
     is_call = np.append(trace.calls_that(*_MAKES), False)
     outer = np.flatnonzero(is_call)
     above = np.where(is_call[trace.parent[outer]], trace.parent[outer], MISSING)
@@ -165,7 +171,7 @@ def _roles(trace: TraceTable) -> npt.NDArray[np.uint8]:
 
 
 def _only_open(track: Int32, start: Int64, end: Int64, time: Int64) -> Int32:
-    """The capturing thread at each moment with exactly one open capture, else -1."""
+    """The capturing thread at each time; -1 unless exactly one capture is active."""
     moments = np.unique(np.concatenate((start, end)))
     change = np.zeros(len(moments) + 1, np.int64)
     threads = np.zeros(len(moments) + 1, np.int64)

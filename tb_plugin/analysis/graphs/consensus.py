@@ -1,4 +1,4 @@
-"""Consensus of several captures about the nodes of a graph."""
+"""Scopes of graph nodes on which several captures agree."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """The scope of each node of some graphs, and the graphs with contradicting captures."""
+    """Scopes of graph nodes, and graphs whose captures contradict each other."""
 
     scopes: Scopes
     of: Mapping[int, Int32]
-    """By graph: the scope of each of its first nodes, -1 = none."""
+    """Maps each graph to the scopes of its first nodes (-1 = none)."""
     disagreeing: Mapping[int, tuple[int, int, int]]
-    """By graph: the first contradicting node and its two scopes."""
+    """Maps each graph to the first node with contradicting scopes, and two of these scopes."""
 
 
 def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
-    """Returns the consensus on each graph; places are positions in ``scope`` where its work starts.
+    """Returns the scopes of graph nodes on which all matches of a graph agree.
 
-    A single place is used as is. Several must agree about the operators of each node. Then the most specific common part
-    counts: names and arguments, else names, else operators and modules without arguments. If they disagree about modules
-    (like layers that are captured one by one), only operators with their inputs remain.
+    ``sizes[g]`` is the number of nodes to match. ``starts[g]`` contains the matches as indices into ``scope``, the
+    scope of each launch. A single match is used unchanged. Several matches must agree on the operator of each node.
+    The most specific common level is used: full arguments, then names, then operators and modules, then operators
+    alone.
     """
     if all(len(at) == 1 for at in starts.values()):
         alone = {graph: scope[int(at[0]) : int(at[0]) + sizes[graph]] for graph, at in starts.items()}
@@ -66,7 +67,7 @@ def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, 
 def _agreed(
     scope: Int32, starts: Int64, size: int, levels: Sequence[Int32], offsets: Int64
 ) -> Int32 | tuple[int, int, int]:
-    """The scope of each node as far as all places agree, or the first contradicting node and two of its scopes."""
+    """The scope of each node, or the first contradicting node with two of its scopes."""
     first = scope[int(starts[0]) : int(starts[0]) + size]
     if len(starts) == 1:
         return first

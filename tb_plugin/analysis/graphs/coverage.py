@@ -21,16 +21,16 @@ Bool = npt.NDArray[np.bool_]
 
 
 class Tie(IntEnum):
-    """Kind of match of device work: the ways of replayed work, and two more."""
+    """How device work was matched: as in ``Way`` for replays, by its own launch, or not at all."""
 
     ANNOTATION = Way.ANNOTATION
     CAPTURE = Way.CAPTURE
     CAPTURE_TRACE = Way.CAPTURE_TRACE
     EAGER = Way.EAGER
     GRAPH = Way.GRAPH
-    """Matched to scopes open at its graph launch: an operator, module, phase or Python call."""
+    """Matched to the scopes that enclose the graph launch."""
     LAUNCHED = 5
-    """Matched to scopes open at its own launch."""
+    """Matched to the scopes that enclose its own launch."""
     NONE = 6
 
 
@@ -41,18 +41,18 @@ _ANY = (*_OPERATOR, *_MODULE)
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Device time (summed durations, nanoseconds) by ``Tie``; each of the three sums to ``total_ns``."""
+    """Summed device time in nanoseconds. Each array has one entry per ``Tie`` and sums to ``total_ns``."""
 
     total_ns: int
     before_ns: int
-    """Time with a launching operator, without using captures."""
+    """Device time whose operator is known without captures."""
     operator: Int64
     module: Int64
     any: Int64
 
 
 def coverage(trace: TraceTable, rows: Int64) -> Coverage:
-    """Returns the matched time of device work; ``rows`` are kernels, copies and sets."""
+    """Returns the matched device time; ``rows`` are kernels, copies and memsets."""
     operator, module, either = ties(trace, rows)
     dur = trace.dur_ns[rows]
     return Coverage(
@@ -65,7 +65,7 @@ def coverage(trace: TraceTable, rows: Int64) -> Coverage:
 
 
 def ties(trace: TraceTable, rows: Int64) -> tuple[UInt8, UInt8, UInt8]:
-    """Returns each row's ``Tie`` to an operator, to a module or phase, and to any of them."""
+    """Returns the ``Tie`` of each row to an operator, to a module or phase, and to any of these."""
     origins = origins_of(trace)
     replayed = np.isin(rows, origins.work)
     around, outer = scopes_around(trace, launched_by(trace, rows))

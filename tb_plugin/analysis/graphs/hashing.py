@@ -1,4 +1,4 @@
-"""Hashes of number sequences and of their parts."""
+"""Hashes of integer sequences and of their subsequences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
 
 
 def mixed(values: npt.NDArray[np.integer]) -> UInt64:
-    """Returns a well-mixed 64-bit number for each number (splitmix64)."""
+    """Hashes each number to 64 bits (splitmix64)."""
     x = values.astype(np.int64).view(np.uint64) + _BASE
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -23,14 +23,14 @@ def mixed(values: npt.NDArray[np.integer]) -> UInt64:
 
 
 def sequence_hashes(token: npt.NDArray[np.integer], begin: Int64) -> UInt64:
-    """Returns a hash of each non-empty sequence ``token[begin[i]:begin[i + 1]]``."""
+    """Returns a hash of each sequence ``token[begin[i]:begin[i + 1]]``. Sequences must not be empty."""
     place = np.arange(len(token)) - np.repeat(begin[:-1], np.diff(begin))
     values = mixed(mixed(token).view(np.int64) ^ mixed(place).view(np.int64))
     return np.add.reduceat(values, begin[:-1]) if len(values) else np.empty(0, np.uint64)
 
 
 class Rolling:
-    """Hashes of any part of a sequence in constant time; equal parts have equal hashes."""
+    """Rolling hash: hashes any subsequence in constant time. Equal subsequences have equal hashes."""
 
     def __init__(self, token: npt.NDArray[np.integer]) -> None:
         values = mixed(token)
@@ -38,7 +38,7 @@ class Rolling:
         self._sums = np.append(np.uint64(0), np.cumsum(values * _powers(_BASE, len(values)), dtype=np.uint64))
 
     def at(self, start: Int64, length: int) -> UInt64:
-        """Returns the hashes of the parts of one length that start at these positions."""
+        """Returns the hashes of the subsequences ``[start, start + length)``."""
         found: UInt64 = (self._sums[start + length] - self._sums[start]) * self._back[start]
         return found
 

@@ -26,13 +26,13 @@ FEWEST_KERNELS = 8
 MOST_PLACES = 200_000
 # Maximum variants of recorded columns among captures of one length.
 MOST_PATTERNS = 64
-# Maximum pieces of work compared one by one per graph.
+# Maximum number of nodes compared one by one per graph.
 MOST_COMPARED = 50_000_000
 FIELDS = ("kind", "name", "grid", "block")
 
 
 class Captures:
-    """Lookup of captures by the recorded columns of their calls."""
+    """Lookup table of captures by the columns recorded for their launches."""
 
     def __init__(self, graphs: Graphs, sequences: Sequences) -> None:
         self._graphs, self._sequences = graphs, sequences
@@ -46,7 +46,7 @@ class Captures:
         stated = [(of != MISSING).astype(np.int64) for _, of in self._columns]
         masks = sequence_hashes(hashes_of(stated), begin)
         values = sequence_hashes(hashes_of([of for _, of in self._columns]), begin)
-        # By number of nodes: the recorded columns, and a capture with them.
+        # Maps a node count to hashes of the recorded columns, each with one example capture.
         self._patterns: dict[int, dict[int, int]] = defaultdict(dict)
         equal: dict[tuple[int, int, int], list[int]] = defaultdict(list)
         for number, size, mask, value in zip(
@@ -58,9 +58,10 @@ class Captures:
         self._fits = {key: np.array(numbers, np.int64) for key, numbers in equal.items()}
 
     def fitting(self, graph: int) -> Int64 | None:
-        """Returns the captures with equal node count and kinds, and equal values wherever both are recorded.
+        """Returns the captures that match a graph; None if there are too many variants to compare.
 
-        If the order of the graph's work is unknown, captures must name every kernel. None: too many variants to compare.
+        Node count and kinds must be equal. Other columns must be equal where both sides are recorded. If the order
+        of the graph's work is unknown, the capture must name every kernel.
         """
         nodes = self._graphs.nodes(graph)
         size = nodes.stop - nodes.start
@@ -84,7 +85,7 @@ class Captures:
         return slice(int(self._sequences.begin[number]), int(self._sequences.begin[number + 1]))
 
     def _is_sure(self, graph: int, numbers: Int64) -> Bool:
-        """Whether equal positions are the same node: by ids, by the order of one stream, or because all names agree."""
+        """Whether nodes with equal indices are certainly the same: by node ids, stream order or kernel names."""
         nodes, there = self._graphs.nodes(graph), self._nodes(int(numbers[0]))
         kernels = self._sequences.kind[there] == EventKind.KERNEL
         if (self._graphs.node[nodes] != MISSING).all() or (self._sequences.name[there][kernels] != MISSING).all():
@@ -94,13 +95,13 @@ class Captures:
 
 
 def fits(mine: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> Bool:
-    """Returns where captured values equal replayed ones; missing values match."""
+    """Returns whether replayed and captured values are equal; missing values match anything."""
     fitting: Bool = (of == MISSING) | (mine == MISSING) | (mine == of)
     return fitting
 
 
 def fitting_captures(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
-    """Returns the captures that match each wanted graph, and the graphs with too many to compare."""
+    """Returns the matching captures of each graph in ``wanted``, and the graphs with too many variants to compare."""
     if not sequences.is_capture.any() or not len(wanted):
         return {}, set()
     captures = Captures(graphs, sequences)
@@ -110,14 +111,14 @@ def fitting_captures(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tup
 
 
 def hashes_of(columns: Sequence[npt.NDArray[np.integer]]) -> Int64:
-    """Returns one hash per row for the values of some columns, comparable across tables."""
+    """Returns one hash per row over several columns. Hashes of different tables are comparable."""
     parts = [mixed(mixed(values).view(np.int64) + place) for place, values in enumerate(columns)]
     total: npt.NDArray[np.uint64] = np.add.reduce(parts)
     return total.view(np.int64)
 
 
 class Haystack:
-    """Search index for parts of number sequences."""
+    """Index to search a needle in many integer sequences."""
 
     def __init__(self, token: Int64, begin: Int64) -> None:
         self._token = token
@@ -127,7 +128,7 @@ class Haystack:
         self._rolling = Rolling(token)
 
     def places(self, needle: Int64) -> Int64 | None:
-        """Returns all positions of a sequence in these sequences; None if there are too many candidates."""
+        """Returns the indices at which a subsequence starts; None if there are too many candidates."""
         size = len(needle)
         low = np.searchsorted(self._ordered, needle, side="left")
         high = np.searchsorted(self._ordered, needle, side="right")
@@ -145,10 +146,10 @@ class Haystack:
 
 
 def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
-    """Returns where the work of each wanted graph ran eagerly: positions in the columns of ``sequences``.
+    """Finds eager runs of the same work as each graph. Returns their start indices in the columns of ``sequences``.
 
-    All kinds and names must be equal, and grid and block of kernels, which must be recorded for at least 8 of them. The
-    second result holds the graphs with too many candidates.
+    Kinds, names, grids and blocks must be equal. At least 8 kernels are required, and all must have a recorded grid
+    and block. The second result contains the graphs with too many candidates.
     """
     wanted = np.array([graph for graph in wanted.tolist() if _can_be_found(graphs, graphs.nodes(graph))], np.int64)
     if not len(wanted) or sequences.is_capture.all():
@@ -172,11 +173,11 @@ def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dic
 
 
 def with_names(sequences: Sequences, path: Int64) -> Sequences:
-    """Returns sequences with names, grids and blocks of kernels, where known; capture calls lack them.
+    """Returns the sequences with kernel names, grids and blocks copied from eager runs, because captures lack them.
 
-    They come from eager runs of the same operators and modules with the same inputs in the same order, if all such runs
-    agree: programs usually run a step before capturing it. ``path`` numbers operators and modules around each launch; -1 =
-    none, and such kernels stay unnamed.
+    Programs usually run a step before they capture it. The eager run must have the same operators and modules, with
+    the same inputs, in the same order. If there are several such runs, they must agree. ``path`` numbers the
+    operators and modules enclosing each launch (-1 = none). Kernels without a path stay unnamed.
     """
     captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
     unnamed = captured & (sequences.kind == EventKind.KERNEL) & (sequences.name == MISSING) & (path != MISSING)
@@ -208,9 +209,9 @@ def _can_be_found(graphs: Graphs, nodes: slice) -> bool:
 
 
 def first_difference(graphs: Graphs, graph: int, sequences: Sequences, number: int) -> tuple[int, str]:
-    """Returns the first node at which a sequence differs from the graph, and the differing field.
+    """Returns the first node at which a sequence differs from a graph, and the name of the differing column.
 
-    If one of them just ends earlier: the node after its last one, and "".
+    If one is a prefix of the other, returns the prefix length and "".
     """
     nodes = graphs.nodes(graph)
     begin, end = int(sequences.begin[number]), int(sequences.begin[number + 1])

@@ -1,4 +1,4 @@
-"""Reasons why captures do not match graphs, in words."""
+"""Reasons why captures do not match graphs, as text."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _FIELDS = {"grid": " with the grid ", "block": " with the block "}
 
 @dataclass(frozen=True)
 class Refusal:
-    """A source that does not match a graph."""
+    """A recording that could not be matched to a graph, and why."""
 
     source: str
-    """Display name of the other recording; "" = the trace itself."""
+    """Display name of the other recording; "" for the trace itself."""
     graph: int
     position: int
-    """The first differing node, counted from 0."""
+    """Index of the first differing node, from 0."""
     text: str
-    """Both sides in words; nodes are counted from 1."""
+    """Reason for the user; nodes are counted from 1."""
 
 
 def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured) -> Refusal | None:
@@ -75,7 +75,7 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
 
 
 def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, int, int], scopes: Scopes) -> Refusal:
-    """Returns a refusal for contradicting matches: the node number and two of its scopes."""
+    """Returns a refusal because several matches disagree; ``at`` contains the node and two of its scopes."""
     position, first, other = at
     texts = " and ".join(_path(strings, scopes, scope) for scope in (first, other))
     return Refusal(
@@ -84,12 +84,12 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
 
 
 def too_often(source: str, graph: int) -> Refusal:
-    """Returns a refusal for too many candidates."""
+    """Returns a refusal because there are too many candidates to compare."""
     return Refusal(source, graph, 0, "Too many other places have similar work, so not all of them were compared.")
 
 
 def short_name(name: str) -> str:
-    """Returns a kernel name without types: no brackets, return type or namespaces."""
+    """Returns a kernel name without brackets, return type and namespaces."""
     text = (readable_names([name])[0] or name).removeprefix("void ")
     if not _TYPES.search(text):
         return name

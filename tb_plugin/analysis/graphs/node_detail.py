@@ -1,4 +1,4 @@
-"""Operator, shapes, modules and stack of replayed work."""
+"""Captured operator, shapes, modules and stack of replayed work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORIGIN = define(
 
 
 class Origin:
-    """The captured scopes around the launch of a device row."""
+    """The captured scopes that enclose the launch of a replayed row."""
 
     def __init__(self, trace: TraceTable, row: int) -> None:
         self._trace = trace
@@ -40,7 +40,7 @@ class Origin:
         return bool(self._around)
 
     def figures(self) -> Figures:
-        """Returns the innermost operator with its inputs, and the way it was matched."""
+        """Returns the innermost operator with its inputs, and how it was matched."""
         figures: list[Figure] = []
         operators = self._of(EventKind.OPERATOR)
         if operators:
@@ -53,7 +53,10 @@ class Origin:
         return Figures("origin", "Origin", "captured operator", figures)
 
     def modules(self) -> str:
-        """Returns the modules around the launch (for backward work around the forward operator), outermost first."""
+        """Returns the enclosing modules, outermost first, separated by ``;``.
+
+        Backward work has the modules of its forward operator.
+        """
         found = self._of(EventKind.MODULE)
         forward = [int(self._scopes.forward[at]) for at in self._of(EventKind.OPERATOR)[:1]]
         if not found and forward and forward[0] != MISSING:
@@ -64,7 +67,10 @@ class Origin:
         return ";".join(module_label(self._name(at)) for at in found[::-1])
 
     def stack(self) -> str:
-        """Returns the operator's recorded call stack, else the Python calls around the launch, innermost first."""
+        """Returns the operator's recorded call stack, innermost first, separated by ``;``.
+
+        Without one, returns the Python calls enclosing the launch.
+        """
         for at in self._of(EventKind.OPERATOR):
             if self._scopes.stack[at] != MISSING:
                 return self._trace.strings[int(self._scopes.stack[at])]

@@ -1,4 +1,4 @@
-"""Origins: captured scopes of replayed work and their source."""
+"""Origins: the captured scopes of replayed work."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
-# From positions where graphs start in sequences to the scopes, and the scope of each piece of work.
+# Maps the start indices of matches to the scopes, and to the scope of each launch.
 ScopesAt = Callable[[Mapping[int, Int64]], tuple[Scopes, Int32]]
 
 
 class Way(IntEnum):
-    """The source of a match, best first."""
+    """How replayed work was matched to its scopes, best first."""
 
     ANNOTATION = 0
-    """The profiler recorded it with the work."""
+    """The profiler recorded the scopes with the work."""
     CAPTURE = 1
     """The capture is in the same trace."""
     CAPTURE_TRACE = 2
-    """The capture, or the same work run eagerly, is in a neighbouring or selected trace."""
+    """The capture, or the same work run eagerly, is in another trace: of the same run, or selected by the user."""
     EAGER = 3
-    """The same work ran eagerly in the trace, once or always in the same scopes."""
+    """The same work ran eagerly in the same trace, and all such runs have the same scopes."""
     GRAPH = 4
-    """No match: only the scopes around the graph launch are known."""
+    """Unmatched: only the scopes enclosing the graph launch are known."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How many first nodes of a graph match its capture."""
+    """A capture that matches only the first nodes of a graph."""
 
     source: str
-    """Display name of the capture's recording; "" = the trace itself."""
+    """Display name of the recording with the capture; "" for the trace itself."""
     agreeing: int
     nodes: int
-    """Number of nodes of the graph or its capture, whichever is larger."""
+    """Number of nodes of the graph or of its capture, whichever is larger."""
 
     def __str__(self) -> str:
         return f"{self.agreeing:,} of {self.nodes:,} nodes"
@@ -62,22 +62,24 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """Replayed device rows, ascending, and the scope of each (-1 = unknown)."""
+    """``work`` contains the replayed rows in ascending order; ``scope`` is the index of each row's scope (-1 =
+    unknown).
+    """
 
     work: Int64 = no_rows(np.int64)
     scope: Int32 = no_rows(np.int32)
     way: UInt8 = no_rows(np.uint8)
-    """Source of each row's operator; without an operator, of the rest of its scope."""
+    """How each row's operator was matched. Without an operator, how its scope was matched."""
     scopes: Scopes = field(default_factory=Scopes)
     module_way: UInt8 = no_rows(np.uint8)
-    """Source of each row's module or phase, GRAPH = unknown."""
+    """How each row's module or phase was matched; ``Way.GRAPH`` if unmatched."""
     refusals: tuple[Refusal, ...] = ()
-    """Reasons for failed matches, one per graph and source."""
+    """Reasons for failed matches, one per graph and recording."""
     agreements: Mapping[int, Agreement] = field(default_factory=dict)
-    """By graph, for those with a capture of only their first nodes."""
+    """Graphs whose capture matches only their first nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the scope of each row of the trace; -1 = unknown or not replayed."""
+        """Returns the index of each row's scope (-1 = unknown or not replayed)."""
         if not len(self.work):
             return np.full(len(rows), MISSING, np.int32)
         place = np.minimum(np.searchsorted(self.work, rows), len(self.work) - 1)
@@ -85,7 +87,7 @@ class Origins:
 
 
 class _Known:
-    """The scope of each graph node and its source, as far as known so far."""
+    """The scope of each graph node found so far, and how it was matched."""
 
     def __init__(self, trace: TraceTable) -> None:
         self.graphs = replays_of(trace).graphs
@@ -95,11 +97,10 @@ class _Known:
         self.refusals: list[Refusal] = []
         self.agreements: dict[int, Agreement] = {}
         self._strings = trace.strings
-        # By graph: not matched yet.
+        # Mask of graphs that are not matched yet.
         self.is_left = np.diff(self.graphs.begin) > 0
 
     def by_captures(self, told: Captured, way: Way) -> None:
-        """Matches graphs to complete captures."""
         sequences, wanted = told.sequences, np.flatnonzero(self.is_left)
         if not sequences.is_capture.any():
             return
@@ -113,13 +114,12 @@ class _Known:
                 self.refusals.append(refusal)
 
     def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
-        """Matches graphs to equal eager work."""
         starts, too_many = equal_runs(self.graphs, np.flatnonzero(self.is_left), sequences)
         self._take(starts, source, way, scopes_at)
         self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
 
     def by_starts(self, *sources: tuple[Captured, Way]) -> None:
-        """Matches the first nodes of graphs to the captures with the longest common start."""
+        """Matches the first nodes of graphs to the captures with the longest common prefix."""
         left = np.flatnonzero(self.is_left).tolist()
         found = [longest_starts(self.graphs, left, told) for told, _ in sources]
         best = {graph: max((each[graph].length for each in found if graph in each), default=0) for graph in left}
@@ -145,7 +145,7 @@ class _Known:
         scopes_at: ScopesAt,
         sizes: Mapping[int, int] | None = None,
     ) -> None:
-        """``sizes``: the number of first nodes of each graph that the places cover, None = all."""
+        """``sizes`` is the number of first nodes of each graph that were matched (None = all)."""
         if not starts:
             return
         scopes, scope = scopes_at(starts)
@@ -191,7 +191,7 @@ def _in_module(scopes: Scopes, scope: Int32) -> Bool:
 
 
 def _known(trace: TraceTable) -> _Known:
-    """Results of captures and eager work; the first matching source counts."""
+    """Matches graphs to captures first, then to eager work. The first match is used."""
     known = _Known(trace)
     own = captured_in(trace) if len(captures(trace).sequences) else Captured()
     known.by_captures(own, Way.CAPTURE)
@@ -202,7 +202,7 @@ def _known(trace: TraceTable) -> _Known:
         eager_work = eager(trace)
         known.by_runs(eager_work.sequences, "", Way.EAGER, partial(_scopes_at, trace, eager_work, known.graphs))
     known.by_starts((own, Way.CAPTURE), (other, Way.CAPTURE_TRACE))
-    # Other work of the trace is used only for unmatched graphs, a selected capture always.
+    # Report failed matches within the trace only for unmatched graphs, those with other recordings always.
     known.refusals = [each for each in known.refusals if each.source or known.is_left[each.graph]]
     return known
 
@@ -212,7 +212,7 @@ def _all_scopes(told: Captured) -> ScopesAt:
 
 
 def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
-    """Scopes of eager work at the places where graphs start; programs run much other work."""
+    """Scopes of the eager work that matches a graph. Other eager work is skipped, because there is much of it."""
     change = np.zeros(len(ran.source) + 1, np.int64)
     for graph, places in starts.items():
         np.add.at(change, places, 1)

@@ -18,7 +18,7 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
-# A column of two sides; the second has at least as many nodes.
+# One column of both sides; the second side has at least as many nodes.
 Sides = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 
 # Parts of one model may start alike, so a shorter common start proves too little.
@@ -27,20 +27,20 @@ LEAST_SHARE = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Captures with the longest common start of a graph."""
+    """The captures that share the longest prefix with a graph."""
 
     length: int
     nodes: int
-    """Number of nodes of the graph or its capture, whichever is larger."""
+    """Number of nodes of the graph or of its capture, whichever is larger."""
     numbers: Int64
 
 
 def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dict[int, Start]:
-    """Returns the longest common start of each wanted graph without a complete match.
+    """Returns the longest prefix that each graph shares with a capture. Graphs with a complete match are omitted.
 
-    Profilers may lose work but do not change it, so one side must contain all nodes of the other in order. Kernels match by
-    name; unnamed ones need named matches after them. A start has at least 8 named kernels and a quarter of the graph and the
-    capture.
+    Profilers may lose nodes but do not change them, so one side must contain all nodes of the other in order.
+    Kernels match by name. Unnamed kernels match only if a named kernel after them matches. A prefix needs 8 named
+    kernels and a quarter of both sides.
     """
     sequences = told.sequences
     sizes = np.diff(sequences.begin)
@@ -64,7 +64,7 @@ def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dic
 
 
 class _Captures:
-    """Captures by content: equal ones are compared once."""
+    """Captures grouped by content; equal captures are compared once."""
 
     def __init__(self, graphs: Graphs, told: Captured, captured: Int64, sizes: Int64) -> None:
         self._graphs, self._sequences = graphs, told.sequences
@@ -82,11 +82,13 @@ class _Captures:
         self._sizes = sizes[self._unlike]
 
     def is_sure(self, graph: int) -> bool:
-        """Returns whether the order of a graph's nodes is recorded, or that of one stream."""
+        """Returns whether the order of a graph's nodes is known, by node ids or because one stream ran them."""
         return bool((self._graphs.node[self._graphs.nodes(graph)] != MISSING).all() or self._graphs.is_ordered[graph])
 
     def longest(self, graph: int) -> Start | None:
-        """Returns the captures with the longest common start; None if too short, or if one matches completely."""
+        """Returns the captures with the longest common prefix; None if it is too short, or if one matches
+        completely.
+        """
         nodes = self._graphs.nodes(graph)
         size = nodes.stop - nodes.start
         if size < FEWEST_KERNELS:
@@ -109,7 +111,7 @@ class _Captures:
         return Start(most, whole, np.sort(self._captured[np.isin(self._content, best)]))
 
     def _agreeing(self, graph: int, place: int) -> int:
-        """Number of first nodes that certainly match a capture, 0 if too few."""
+        """Number of first nodes that certainly match a capture; 0 if there are too few."""
         nodes, number = self._graphs.nodes(graph), int(self._unlike[place])
         here, size = int(self._sequences.begin[number]), nodes.stop - nodes.start
         both = min(size, int(self._sizes[place]))
@@ -138,7 +140,7 @@ def _equal(sides: Sequence[Sides]) -> Bool:
 
 
 def _contains(sides: Sequence[Sides]) -> bool:
-    """Whether the second side contains all nodes of the first in order."""
+    """Whether the first side is a subsequence of the second."""
     short, long = len(sides[0][0]), len(sides[0][1])
     if (long - short) * long > MOST_COMPARED:
         return False
@@ -156,13 +158,13 @@ def _contains(sides: Sequence[Sides]) -> bool:
 
 
 def _in_place(sides: Sequence[Sides], length: int, path: Int64 | None) -> int:
-    """Number of first nodes of the longer side that stay matched whichever nodes the shorter side lacks.
+    """Number of first nodes of the longer side that match, whichever nodes the shorter side lost.
 
-    In runs of equal nodes or layers, the missing ones are unknown. Nodes of one ``path`` are interchangeable.
+    In a run of equal nodes or layers, any of them may be lost. Nodes with the same ``path`` are interchangeable.
     """
     lost = len(sides[0][1]) - len(sides[0][0])
     sure = at = length
-    # Possible shift of each node: how many nodes may be lost before it, minus one. Stops where none may be.
+    # moved[i]: whether i + 1 nodes may be lost before this node. Stops when no shift is possible.
     moved = np.ones(lost, np.bool_)
     while at and moved.any():
         at -= 1

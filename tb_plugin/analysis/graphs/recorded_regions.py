@@ -1,6 +1,6 @@
 """Scopes that the profiler recorded with replayed work.
 
-They are regions of the program and Python calls around the captured launch.
+They are regions of the program and Python calls that enclose the captured launch.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ Bool = npt.NDArray[np.bool_]
 
 
 def annotated(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> tuple[Scopes, Int32]:
-    """Returns scopes recorded with pieces of work, and the innermost scope of each piece, -1 = none.
+    """Returns the scopes recorded with replayed rows, and the index of each row's innermost scope (-1 = none).
 
-    ``node`` holds full node ids. Python calls recorded per node are used only if no others are known.
+    ``node`` contains node ids with the graph id in the upper bits. Where ``has_python`` is set, Python calls
+    recorded for the node are ignored.
     """
     regions = np.stack([first_reported_text(trace, (key,), work) for key in (REGION, REGION_PHASE, REGIONS)])
     stacks = trace.captured.stacks
@@ -76,7 +77,6 @@ def _regions(strings: StringTable, name: Int32, phase: Int32, listed: Int32) -> 
 
 
 def _ids(strings: StringTable, names: list[str]) -> dict[str, int]:
-    """The string id of each name, -1 = not in the trace."""
     if not names:
         return {}
     places = pc.index_in(pa.array(names, pa.large_string()), strings.array).fill_null(MISSING)

@@ -1,4 +1,4 @@
-"""Replays: graph launches and their work in graph order."""
+"""Replays: graph launches and their device work in graph order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOW = (1 << BITS) - 1
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """Captured graphs as seen in replays: graph g has nodes ``[begin[g], begin[g + 1])`` of the other columns.
+    """Captured graphs as seen in replays: graph g has the nodes ``[begin[g], begin[g + 1])`` of the other columns.
 
     Nodes are device work only; -1 = missing.
     """
@@ -37,10 +37,10 @@ class Graphs:
     grid: Int32 = no_rows(np.int32)
     block: Int32 = no_rows(np.int32)
     node: Int64 = no_rows(np.int64)
-    """Recorded node id with the graph id in the upper bits."""
+    """Recorded node id, with the graph id in the upper 32 bits."""
     recorded: Int64 = no_rows(np.int64)
     is_ordered: Bool = no_rows(np.bool_)
-    """Whether the node order is known: from ids, or because one stream ran all nodes."""
+    """Whether the order of the nodes is known, by node ids or because one stream ran them all."""
 
     def __len__(self) -> int:
         return len(self.begin) - 1
@@ -50,25 +50,25 @@ class Graphs:
         return int(self.begin[graph + 1] - self.begin[graph])
 
     def nodes(self, graph: int) -> slice:
-        """Returns the positions of a graph's nodes."""
+        """Returns the slice of a graph's nodes in the columns."""
         return slice(int(self.begin[graph]), int(self.begin[graph + 1]))
 
 
 @dataclass(frozen=True, eq=False)
 class Replays:
-    """Graph launches by time. Replay i has the device rows ``work[begin[i]:begin[i + 1]]``, in graph order."""
+    """Graph launches sorted by time. Replay i ran the device rows ``work[begin[i]:begin[i + 1]]``, in graph order."""
 
     call: Int64 = no_rows(np.int64)
-    """Row of the launch, -1 if only its work was recorded."""
+    """Row of the launch (-1 = not recorded)."""
     begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     work: Int64 = no_rows(np.int64)
     graph: Int32 = no_rows(np.int32)
-    """Graph number: equal for one recorded id, else for equal work in the same order."""
+    """Graph number. Replays share it if their recorded graph id is equal; without ids, if their work is equal."""
     node: Int32 = no_rows(np.int32)
-    """The node in ``graphs`` of each piece of work; -1 if the replay differs from the others of its graph."""
+    """Index into ``graphs`` of each row's node (-1 = the replay differs from the others of its graph)."""
     graphs: Graphs = field(default_factory=Graphs)
     untied: int = 0
-    """Number of pieces of work without launch and replay id."""
+    """Number of device rows of graphs that have neither a launch nor a replay id."""
 
     def __len__(self) -> int:
         return len(self.call)
@@ -76,13 +76,13 @@ class Replays:
 
 @remembered
 def has_replays(trace: TraceTable) -> bool:
-    """Returns whether the trace contains graph launches or work of graphs."""
+    """Returns whether the trace contains graph launches or device work of graphs."""
     return bool(trace.calls_that(CallRole.GRAPH).any()) or any(column.key == GRAPH_ID for column in trace.others)
 
 
 @remembered
 def replays_of(trace: TraceTable) -> Replays:
-    """Returns the graph launches with device work, regardless of the selected steps."""
+    """Returns all graph launches with device work, regardless of the selected steps."""
     if not has_replays(trace):
         return Replays()
     work, of, untied = _pieces(trace)
@@ -91,7 +91,7 @@ def replays_of(trace: TraceTable) -> Replays:
     graph_id, node_id = _ids(trace, work)
     count = np.bincount(of)
     has_node = np.bincount(of[node_id != MISSING], minlength=len(count)) == count
-    # Within a replay by node, else by time (the order of rows).
+    # Sort each replay by node id, or else by time, which is row order.
     rank = np.where(has_node[of], node_id, 0)
     order = np.argsort(of * (int(rank.max()) + 1) + rank, kind="stable")
     work, of, graph_id, node_id = work[order], of[order], graph_id[order], node_id[order]
@@ -108,7 +108,7 @@ def replays_of(trace: TraceTable) -> Replays:
     process, _ = numbered(_processes(trace)[trace.track[call]] if len(call) else call)
     process = np.where(call == MISSING, MISSING, process)
     if len(np.unique(process[call != MISSING])) < 2:
-        process[:] = 0  # also for lost launches
+        process[:] = 0  # also for launches that were not recorded
     known = recorded != MISSING
     device = trace.device[work[first]]
     graph = group(
@@ -145,7 +145,7 @@ def replays_of(trace: TraceTable) -> Replays:
 
 
 def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the replay number of each replayed device row."""
+    """Returns the number of the replay that ran each device row."""
     replays = replays_of(trace)
     order = np.argsort(replays.work, kind="stable")
     at = order[np.searchsorted(replays.work[order], rows)]
@@ -153,7 +153,7 @@ def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
-    """Device rows of graphs by time, the replay number of each, and the number of rows without a replay."""
+    """Device rows of graphs sorted by time, the replay of each, and the number of rows without a replay."""
     ids = _column(trace, GRAPH_ID)
     of_graph = np.zeros(len(trace) + 1, np.bool_)
     of_graph[:-1] = trace.calls_that(CallRole.GRAPH)
@@ -177,7 +177,6 @@ def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
 
 
 def _column(trace: TraceTable, key: str) -> tuple[Int32, Int64] | None:
-    """Rows and values of an optional integer column, None without any."""
     for column in trace.others:
         if column.key == key and not column.is_text and column.value.dtype.kind == "i":
             return column.row, column.value.astype(np.int64)
@@ -185,7 +184,7 @@ def _column(trace: TraceTable, key: str) -> tuple[Int32, Int64] | None:
 
 
 def _ids(trace: TraceTable, work: Int64) -> tuple[Int64, Int64]:
-    """Recorded graph id and node id of each piece of work; -1 = none."""
+    """Recorded graph id and node id of each row (-1 = none)."""
     found = []
     for key in (GRAPH_ID, NODE_ID):
         column = _column(trace, key)
@@ -199,21 +198,21 @@ def _ids(trace: TraceTable, work: Int64) -> tuple[Int64, Int64]:
 
 
 def kernel_args(trace: TraceTable, work: Int64) -> tuple[Int32, Int32]:
-    """Returns grid and block of each piece of work, as string ids."""
+    """Returns the grid and block of each device row, as string ids (-1 = none)."""
     place = places_of(trace.device_args.row, len(trace))[work]
     none = np.int32(MISSING)
     return np.append(trace.device_args.grid, none)[place], np.append(trace.device_args.block, none)[place]
 
 
 def _processes(trace: TraceTable) -> Int64:
-    """A process number for each track, and one more for -1."""
+    """Process number of each track; the last entry is for track -1."""
     known: dict[str, int] = {}
     numbers = [known.setdefault(track.pid, len(known)) for track in trace.tracks]
     return np.array([*numbers, MISSING], np.int64)
 
 
 def _is_usual(graph: Int64, sequence: Int64) -> Bool:
-    """Whether each replay has the most frequent work sequence of its graph; ties: the first."""
+    """Whether each replay has the most frequent work sequence of its graph. Ties: the first one."""
     pairs = group(graph, sequence)
     of = graph[pairs.first]
     order = np.lexsort((pairs.first, -pairs.count(), of))

@@ -1,8 +1,8 @@
-"""Virtual calls that stand for replayed work.
+"""Virtual calls: captured operators and modules of replayed work.
 
-Replays run no operators, so no call of the trace owns their work. For each captured scope there is one virtual call per
-enclosing call of the trace. It has device time but no host time, and counts once per replay. Captured scopes that are also
-open around the launch (same path of names) map to the real calls.
+Replays run no operators, so no call in the trace launched their work. Each captured scope becomes one virtual call
+per enclosing call in the trace. It has device time but no host time, and counts once per replay. A captured scope
+that also encloses the graph launch, with the same path of names, is the real call.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Number = TypeVar("Number", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Bearers:
-    """Calls of a view: their parents, labels, and the innermost call around each launch."""
+    """Real calls of a view: their parents, their labels, and the innermost one enclosing each launch."""
 
     parent: Int32
     label: Int64
     of: Int32
-    """Position of the innermost call around each launch, -1 = none."""
+    """Index of the innermost call enclosing each launch (-1 = none)."""
 
 
 @dataclass(frozen=True, eq=False)
 class InReplays:
-    """Pairs of a call's position and a replay number in which it has work."""
+    """Pairs of a call and a replay in which the call has work."""
 
     call: Int64 = no_rows(np.int64)
     replay: Int64 = no_rows(np.int64)
@@ -48,28 +48,30 @@ class InReplays:
         return len(self.call)
 
     def count(self, group_of: Int64, count: int) -> Int64:
-        """Returns, for ``count`` groups of calls, how many (call, replay) pairs have work (-1 = no group)."""
+        """Returns the number of pairs in each of ``count`` groups; ``group_of`` is the group of each call (-1 =
+        none).
+        """
         of = group_of[self.call]
         return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class ReplayedCalls:
-    """Virtual calls made of scopes. Positions count the calls of the trace, then these."""
+    """Virtual calls. Their indices continue after those of the real calls."""
 
     scope: Int64
-    """Position among the scopes of the origins."""
+    """Index into ``Origins.scopes``."""
     parent: Int32
     enclosed: InReplays
-    """The replays with work of each virtual call."""
+    """The replays in which each virtual call has work."""
     owner: Int32
-    """The call of each piece of work: a virtual one, or the real call around its launch; -1 = none."""
+    """Index of the virtual or real call that each device row is attributed to (-1 = none)."""
 
     def __len__(self) -> int:
         return len(self.scope)
 
     def also(self, values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
-        """Returns values of real calls extended by those of virtual calls (None = empty)."""
+        """Appends the values of the virtual calls, by default zeros, to those of the real calls."""
         if not len(self):
             return values
         return np.concatenate((values, np.zeros(len(self), values.dtype) if those is None else those))
@@ -78,10 +80,10 @@ class ReplayedCalls:
 def replayed_calls(
     trace: TraceTable, work: Int64, behind: Int32, bearers: Bearers, bears: Bool, labels: Int64, counted: bool = True
 ) -> ReplayedCalls:
-    """Returns virtual calls for the replays among device work, for scopes that are calls of the view.
+    """Returns the virtual calls of the replays in ``work``.
 
-    ``behind``: the innermost scope of each piece of work. ``bears``: which scopes are calls of the view. ``labels``: their
-    labels as in ``Bearers.label``. Without ``counted``, replays are not counted.
+    ``behind`` is the innermost scope of each device row. ``bears`` selects the scopes that are calls of the view;
+    ``labels`` are their labels, comparable with ``Bearers.label``. Without ``counted``, ``enclosed`` is empty.
     """
     nobody = np.full(len(work), MISSING, np.int32)
     none = np.empty(0, np.int64)
@@ -109,7 +111,7 @@ def replayed_calls(
     number = np.where(same, borne, len(bearers.parent) + np.cumsum(~same) - 1).astype(np.int32)
 
     def numbered(scopes: Int64, of: Int32) -> Int32:
-        """Positions of pairs; pairs without a scope are their bearers."""
+        """Index of the call for each (scope, real call) pair; without a scope, the real call."""
         place = np.minimum(np.searchsorted(pairs, scopes * count + of + 1), len(pairs) - 1)
         return np.where(scopes == MISSING, of, number[place]).astype(np.int32)
 
@@ -129,9 +131,10 @@ def replayed_calls(
 
 
 def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int32, launcher: Int32) -> ReplayedCalls:
-    """Returns virtual operators for the replays among device work.
+    """Returns the virtual operator calls of the replays in ``work``.
 
-    ``launcher`` is the position of the call that launched each piece of work; it stays the owner without a captured operator.
+    ``launcher`` is the index of the call that launched each device row. It stays the owner of rows without a
+    captured operator.
     """
     if not has_replays(trace):
         none = np.empty(0, np.int64)
@@ -144,7 +147,10 @@ def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int
 
 
 def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, Int64]:
-    """Unique pairs of a scope and a number below ``count``, and pairs for all enclosing scopes."""
+    """Adds the ancestors of each scope.
+
+    Returns unique pairs of scope and number; the numbers in ``of`` are below ``count``.
+    """
     depth = Forest(up[:-1]).depth
     keys = np.unique(scope * count + of)
     level = depth[keys // count]
@@ -159,7 +165,7 @@ def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, 
 
 
 def _open_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
-    """Pairs whose scope is also open around the launch, with the same path of names."""
+    """Mask of pairs whose scope also encloses the graph launch, with the same path of names."""
     members, parent = with_ancestors(bearers.parent, borne)
     if not len(members):
         return np.zeros(len(scope), np.bool_)

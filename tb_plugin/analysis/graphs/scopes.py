@@ -1,6 +1,6 @@
-"""Scopes open at moments of host threads, as a forest.
+"""Enclosing scopes of host events, as a forest.
 
-Autograd threads also have the scopes of the thread that waits for them.
+On an autograd thread, the scopes of the thread that waits for it also enclose its events.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 KINDS = (EventKind.OPERATOR, EventKind.MODULE, EventKind.PYTHON, EventKind.ANNOTATION)
-# Kinds that identify a piece of work regardless of the surrounding Python code.
+# Kinds that identify work regardless of the surrounding Python code.
 WORK_IN = (EventKind.OPERATOR, EventKind.MODULE)
 _REFERENCES = ("parent", "forward")
 
 
 def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[Scopes, Int32]:
-    """Returns the scopes open at the start of host rows, and the position of the innermost one for each.
+    """Returns the scopes that enclose the start of each host row, and the index of each row's innermost one (-1 =
+    none).
 
-    An operator is its own scope. -1 = none, also for row -1. Steps are no scopes.
+    An operator encloses itself. Profiler steps are not scopes. Row -1 has no scope.
     """
     at = np.unique(source[source != MISSING]).astype(np.int64)
     if not len(at):
@@ -47,7 +48,7 @@ def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[S
     forward = _forward(trace, rows)
     behind = np.unique(forward[forward != MISSING])
     rows = np.union1d(rows, np.union1d(behind, _open_at(trace, trace.track[behind], trace.start_ns[behind])))
-    # Scopes of threads that work for another come last, so parents come before children.
+    # Scopes of autograd threads come last, so that parents come before children.
     working = serves[trace.track[rows]] != trace.track[rows]
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
 
@@ -99,10 +100,10 @@ def _outermost(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _forward(trace: TraceTable, rows: Int64) -> Int32:
-    """The forward operator of a row in a backward operator, -1 = none.
+    """Row of the forward operator of each row in the backward pass (-1 = none).
 
-    Work inside the engine's call of a gradient-adding function but outside the function belongs to a hook, not to a forward
-    operator.
+    Gradient hooks have no forward operator. They run in the engine's call of a gradient accumulation, outside the
+    function call.
     """
     every = backward_operators(trace)
     within = np.where(trace.kind[rows] == EventKind.OPERATOR, every.of[rows], MISSING)
@@ -131,7 +132,7 @@ def _scopes(trace: TraceTable, rows: Int64, parent: Int32, forward: Int32) -> Sc
 
 
 def concatenate(*parts: Scopes) -> Scopes:
-    """Returns several forests as one; positions are shifted accordingly."""
+    """Concatenates forests; indices are shifted accordingly."""
     offsets = np.cumsum([0, *(len(part) for part in parts)])
     columns = {}
     for column in fields(Scopes):
@@ -146,7 +147,7 @@ def concatenate(*parts: Scopes) -> Scopes:
 
 
 def subset_scopes(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
-    """Returns the scopes at these positions (-1 = none) with their ancestors, and the new positions."""
+    """Returns the scopes in ``used`` with their ancestors, and their new indices. A -1 in ``used`` stays -1."""
     wanted = np.concatenate((used, scopes.forward[with_ancestors(scopes.parent, used)[0]]))
     kept, _ = with_ancestors(scopes.parent, wanted)
     place = places_of(kept, len(scopes))
@@ -160,10 +161,11 @@ ARGS = (*INPUTS, "stack")
 
 
 def alike(scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = ()) -> tuple[Scopes, Int32]:
-    """Returns merged scopes of these kinds with equal names up to the root, and the new position of each.
+    """Merges scopes of these kinds whose names are equal up to the root. Returns them and the new index of each old
+    scope.
 
-    ``args`` must be equal too, otherwise they are dropped. Other kinds map to their parent; one more position at the end is
-    for -1.
+    Columns in ``args`` must be equal too; other argument columns are dropped. Scopes of other kinds map to their
+    nearest remaining ancestor. One extra entry is for index -1.
     """
     kept = np.flatnonzero(np.isin(scopes.kind, kinds))
     place = places_of(kept, len(scopes))
@@ -186,7 +188,10 @@ def alike(scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = 
 
 
 def under(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:
-    """Returns the scopes of ``scope`` with ancestors, placed under the matching scope of ``outer``; -1 = none."""
+    """Inserts each scope in ``scope`` with its ancestors below the scope in ``outer``.
+
+    Returns the forest and the new indices (-1 = none).
+    """
     both = (scope != MISSING) & (outer != MISSING)
     size = max(len(scopes), 1)
     wanted = np.unique(outer[both].astype(np.int64) * size + scope[both])

@@ -1,1 +1,1 @@
-"""Idle time of devices: causes that sum to it exactly."""
+"""Idle time of devices, split exactly by cause."""

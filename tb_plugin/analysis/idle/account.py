@@ -1,8 +1,8 @@
-"""Account of idle time: one cause per nanosecond.
+"""Idle time by cause, exact to the nanosecond.
 
-A gap lies between two moments at which any stream of a device works (or before the first, or after the last); unrecorded work
-counts as work. The next work ends it. First the activity of its launching thread until the launch explains it, then the
-launch, then the time between launch and work. The pieces of a gap are contiguous.
+During a gap, no stream of the device runs work; unrecorded work counts as running. The work that ends the gap
+explains it. Its causes, in order of time, are the activity of the launching thread before the launch, the launch
+call, and the latency from launch to work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Idle gaps of a device, in order of time; ``next`` is the row of the work that ends each, -1 = none."""
+    """Idle gaps of a device, sorted by time. ``next`` is the row of the work that ends each gap (-1 = none)."""
 
     start_ns: Int64
     end_ns: Int64
@@ -37,7 +37,7 @@ class Gaps:
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """Idle time of one device in pieces, in order of time; they cover all gaps exactly."""
+    """Idle time of one device in segments sorted by time. The segments cover all gaps exactly."""
 
     gaps: Gaps
     start_ns: Int64
@@ -46,7 +46,7 @@ class Account:
     gap: Int64
 
     def by_cause(self, start: Int64, end: Int64) -> dict[Cause, Int64]:
-        """Returns the idle time by cause in each window ``[start[i], end[i])``, nanoseconds."""
+        """Returns the idle time per cause in each window ``[start[i], end[i])``, in nanoseconds."""
         found = {}
         for cause in Cause:
             mine = self.cause == cause
@@ -55,14 +55,14 @@ class Account:
 
 
 def worked(trace: TraceTable, device: int) -> tuple[int, int]:
-    """Returns the start of the first and the end of the last work of a device; 0 and 0 if all work has zero length."""
+    """Returns when the first work of a device starts and its last work ends; (0, 0) without work."""
     busy = device_busy(trace).get(device, EMPTY)
     return (int(busy.start[0]), int(busy.end[-1])) if len(busy) else (0, 0)
 
 
 @remembered
 def idle_account(trace: TraceTable, device: int) -> Account:
-    """Returns the account of a device (position in ``trace.devices``) over the opened recording."""
+    """Returns the idle time of a device over the loaded recording; ``device`` is an index into ``trace.devices``."""
     gaps = _gaps(trace, device)
     launches = launch_phases(trace)
     at = np.searchsorted(launches.row, np.maximum(gaps.next, 0))
@@ -72,7 +72,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
         else at * 0 - 1
     )
     call = np.where(at == MISSING, MISSING, launches.call[at]) if len(launches.row) else at
-    # Without next work all launching threads count until the end; with an unrecorded launch the thread is unknown.
+    # A gap without next work uses all launching threads until its end. Without a recorded launch, the thread is unknown.
     tail = gaps.next == MISSING
     returned = np.where(
         tail, gaps.end_ns, np.where(call == MISSING, gaps.start_ns, trace.ends(call) if len(trace) else call)
@@ -90,7 +90,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
 def _gaps(trace: TraceTable, device: int) -> Gaps:
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
-    # Of work that starts at the same time, the first launched one: row order is file order.
+    # If several start at the same time, the first launched one counts. Row order is only file order.
     rows = rows[np.lexsort((trace.start_ns[trace.launch[rows]], trace.start_ns[rows]))]
     busy = device_occupied(trace).get(device, EMPTY)
     edges = [trace.coverage.start_ns, trace.coverage.end_ns]
@@ -137,7 +137,10 @@ def _pieces(*parts: Pieces) -> Pieces:
 
 
 def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call: Int64) -> Pieces:
-    """Activity of the threads until the launch returned: the launching thread first, then the others."""
+    """Segments by the activity of host threads until the launch returned.
+
+    The launching thread has priority over others.
+    """
     in_time = gaps.start_ns < until
     threads = launching_threads(trace, device)
     if not threads:
@@ -155,7 +158,7 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
         every = ((cause, doing[each][cause]) for each in order for cause in HOST)
         sets = [(cause, intersect(ranges, when)) for cause, ranges in every if len(ranges)]
         causes = [cause for cause, _ in sets]
-        left = [*(ranges for _, ranges in sets), when]  # nothing is open: the thread is in Python
+        left = [*(ranges for _, ranges in sets), when]  # no activity: the thread runs Python
         for cause, ranges in zip([*causes, free], first_in(*left), strict=True):
             parts.append((ranges.start, ranges.end, np.full(len(ranges), cause)))
     return _pieces(*parts)

@@ -1,4 +1,4 @@
-"""Causes of idle time of a device."""
+"""Causes of idle device time."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from enum import IntEnum
 
 
 class Cause(IntEnum):
-    """A cause of idle time. Its lower-case name is its word in facts.
+    """A cause of idle time. Its lower-case name is its key in facts.
 
-    Host causes come first, in order of priority: of concurrent activities on a thread, the first counts.
+    Causes on the host come first, in order of priority: the first of several concurrent activities is the cause.
     """
 
     PROFILER = 0
     GARBAGE_COLLECTION = 1
     CAPTURE = 2
-    """Launches are captured into a graph instead of running."""
+    """The thread captures launches into a graph instead of running them."""
     COMPILATION = 3
     INITIALISATION = 4
     DRIVER_MEMORY = 5
@@ -24,17 +24,17 @@ class Cause(IntEnum):
     """A graph launch: the call, and the latency until its first work starts."""
     LAUNCH = 9
     DISPATCH = 10
-    """An operator or another runtime call."""
+    """An operator, or a runtime call with no cause of its own."""
     PYTHON = 11
-    """No operator is open on a launching thread."""
+    """The launching thread runs Python code outside of any operator."""
     LAUNCH_LATENCY = 12
-    """From the end of a launch on an empty queue to the start of its work."""
+    """From the end of a launch call, with an empty queue, to the start of its work."""
     KERNEL_LATENCY = 13
-    """From the end of queued work to the start of the next."""
+    """From the end of one device event to the start of the next one, which was already queued."""
     DEPENDENCY = 14
-    """The next work waits for an event of another stream."""
+    """The next device event waits for another stream."""
     NOT_RECORDED = 15
-    """The launch of the next work, or the host activity before it, is not recorded."""
+    """The next launch, or the host activity before it, is not recorded."""
     UNEXPLAINED = 16
 
 

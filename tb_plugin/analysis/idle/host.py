@@ -21,7 +21,7 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# Threads with the most launches; more do not take turns launching.
+# Only the threads with the most launches are considered.
 MOST_THREADS = 8
 # Causes that block all threads. Profiler overhead is recorded on its own track.
 OF_ALL = (Cause.PROFILER, Cause.GARBAGE_COLLECTION)
@@ -30,7 +30,10 @@ _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallR
 
 @remembered
 def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
-    """Returns the tracks that launch work of a device, or request it from another thread, most launches first."""
+    """Returns the tracks that launch work on a device or request launches from another thread, most launches first.
+
+    Returns at most ``MOST_THREADS``.
+    """
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.launch[rows] != MISSING)]
     thread, count = np.unique(asking_tracks(trace, rows), return_counts=True)
@@ -39,7 +42,10 @@ def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
 
 
 def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
-    """Returns when a thread has activities that may delay a device, by cause. Causes may overlap."""
+    """Returns the ranges of a thread's activities that may delay a device, by cause.
+
+    Ranges of different causes may overlap.
+    """
     rows, causes = _rows(trace)
     found = {}
     for cause in HOST:
@@ -51,16 +57,18 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
 
 
 def is_host_recorded(trace: TraceTable, threads: Iterable[int]) -> bool:
-    """Returns whether operators, Python or annotations of any of these threads are recorded.
+    """Returns whether operators, Python calls or annotations of any of these threads are recorded.
 
-    Runtime calls alone do not prove that the thread is in Python between them.
+    Runtime calls alone do not prove that the thread runs Python between them.
     """
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
     return bool(np.isin(trace.track[host], list(threads)).any())
 
 
 def rows_in(trace: TraceTable, cause: Cause) -> Int64:
-    """Returns the rows of a cause identified by name or kind: profiler, collection, compilation, input."""
+    """Returns the rows of profiler overhead, garbage collection, compilation or data loading, recognized by name or
+    kind.
+    """
     if cause == Cause.PROFILER:
         return np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     names = trace.recorder.host
@@ -75,7 +83,7 @@ def rows_in(trace: TraceTable, cause: Cause) -> Int64:
 
 @remembered
 def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Rows that may delay a device, and the cause of each; a row may have several."""
+    """Rows that may delay a device, and their causes. A row with several causes is listed once per cause."""
     calls = trace.kind == EventKind.RUNTIME
     launches = np.zeros(len(trace), np.bool_)
     launches[trace.launch[trace.launch != MISSING]] = True

@@ -1,4 +1,4 @@
-"""Innermost host activity over time."""
+"""Innermost host activity at each time."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MAX_TABLE_CELLS = 1 << 22
 
 
 class Host:
-    """The innermost activity of threads at any moment; computed per thread on first use.
+    """The innermost event of each thread at each time. Computed per thread on first use.
 
-    ``within`` limits the computation to these times.
+    ``within`` limits it to events that overlap these ranges.
     """
 
     def __init__(self, trace: TraceTable, within: Ranges | None = None) -> None:
@@ -40,7 +40,7 @@ class Host:
         self.waits = waits_for_device(trace)
 
     def doing(self, track: int) -> tuple[Int64, Int32]:
-        """Returns the times at which the innermost event of a thread changes, and its row from each time, -1 = none."""
+        """Returns the times at which a thread's innermost event changes, and its row from then on (-1 = none)."""
         if track not in self._known:
             trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
             time, which = latest_open(trace.start_ns[rows], trace.ends(rows))
@@ -50,13 +50,13 @@ class Host:
         return self._known[track]
 
     def _names(self, rows: Int32) -> Int32:
-        """Names of rows, -1 = none."""
         return np.append(self._trace.name, np.int32(MISSING))[rows]
 
     def did(self, track: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns the longest activity of a thread in each stretch: name, duration, and its longest event.
+        """Returns, for each interval, the name that was innermost longest (string id), its time, and the row of its
+        longest event.
 
-        -1 = no thread, no event.
+        -1 = no event. ``track`` is the thread of each interval (-1 = none).
         """
         name, row = np.full(len(track), MISSING, np.int64), np.full(len(track), MISSING, np.int64)
         time = np.zeros(len(track), np.int64)
@@ -67,9 +67,9 @@ class Host:
         return name, time, row
 
     def did_before(self, work: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns, like ``did``, the longest activity of the launching threads of this work (rows, -1 = none).
+        """Returns the same as ``did``, for the thread that launched each device row in ``work``.
 
-        If nothing is open longest, a thread that executes a queue waits for it: then the requesting thread counts.
+        If that thread was mostly idle, it waited for its queue. Then the thread that requested the launch is used.
         """
         launched, asked = launch_tracks(self._trace, work)
         found = self.did(launched, begin, end)
@@ -79,16 +79,18 @@ class Host:
         return found
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
-        """Returns the longest event of a name that is innermost at some moment in each stretch, -1 = none.
+        """Returns, for each interval, the row of the longest event with this ``name`` that is innermost at some
+        time in it.
 
-        Each name must be innermost in its stretch, or be -1.
+        Each name (string id) must be innermost at some time in its interval, or -1. Without an event, the row is
+        -1.
         """
         times, rows = self.doing(track)
         found = np.full(len(begin), MISSING, np.int64)
         asked = np.flatnonzero(name != MISSING)
         if not len(asked):
             return found
-        # Sorted by name, then time, so that entries of a name in a stretch are contiguous.
+        # Sorted by name, then time, so that entries of a name in an interval are contiguous.
         names, count = self._names(rows), len(times)
         order = stable_order(names)
         key = names[order].astype(np.int64) * count + order
@@ -103,9 +105,10 @@ class Host:
         return found
 
     def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """Returns the name that was innermost longest in each (non-empty) stretch, and its time. -1 = no open event.
+        """Returns, for each interval, the name (string id) that was innermost longest, and its time (-1 = no
+        event).
 
-        A table holds each name's time before each bound; a stretch is the difference of two columns.
+        Intervals must not be empty.
         """
         edges = distinct_values(begin, end)
         times, rows_doing = self.doing(track)
@@ -142,5 +145,5 @@ class Host:
 
 @remembered
 def host_of(trace: TraceTable) -> Host:
-    """Returns the threads of a trace."""
+    """Returns the host activity of a trace."""
     return Host(trace)

@@ -1,4 +1,4 @@
-"""Titles and meanings of idle causes."""
+"""Titles and descriptions of idle causes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
 
 
 def word_of(cause: Cause) -> str:
-    """Returns the word for a cause in facts, filters and tables."""
+    """Returns the key of a cause in facts, filters and tables."""
     return cause.name.lower()
 
 
 def idle_slices(time_ns: Mapping[Cause, int], window: str, view: str) -> list[Slice]:
-    """Returns the causes with time, largest first and unexplained last; each leads to its pieces in ``view``."""
+    """Returns a chart slice per cause, largest first and unexplained last. Each links to the idle gaps in ``view``."""
     order = sorted(time_ns, key=lambda cause: (cause == Cause.UNEXPLAINED, -time_ns[cause], cause))
     return [
         Slice(

@@ -1,1 +1,1 @@
-"""Ranks of a job, from the tables that profiles report (``trace.job_tables``)."""
+"""Ranks of a job, from tables in the profile (``trace.job_tables``)."""

@@ -1,4 +1,4 @@
-"""Metrics of reported job tables."""
+"""Metrics of the job tables in profiles."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Outliers: by three standard deviations, or by Dixon's Q for few values.
+"""Outliers by three standard deviations; for few values, by Dixon's Q.
 
-All arithmetic is integer, so limits are exact.
+All arithmetic is integer, so the limits are exact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CRITICAL_Q = {3: 994, 4: 926, 5: 821, 6: 740, 7: 680, 8: 634, 9: 598, 10: 568}
 
 
 def outlying(values: Sequence[int]) -> list[int]:
-    """Returns positions of values that are outliers above the others, largest first. Negate values to find low outliers."""
+    """Returns the indices of unusually large values, largest first. Negate the values to find unusually small ones."""
     if len(values) < FEWEST:
         return []
     middle = twice_median(values)
@@ -32,13 +32,13 @@ def outlying(values: Sequence[int]) -> list[int]:
 
 
 def twice_median(values: Sequence[int]) -> int:
-    """Returns the sum of the two middle values; twice the middle one for an odd number of values."""
+    """Returns twice the median, which is always an integer."""
     ordered = sorted(values)
     return ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]
 
 
 def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
-    """x - mean > 3 s with s² = (n Σx² - (Σx)²) / (n (n - 1)), without a division or a root."""
+    """Tests x - mean > 3 s, with s² = (n Σx² - (Σx)²) / (n (n - 1)), without division or square root."""
     count, total = len(values), sum(values)
     least = MIN_SIGMAS * MIN_SIGMAS * count * (count * sum(each * each for each in values) - total * total)
     deviations = [count * values[place] - total for place in places]
@@ -46,6 +46,6 @@ def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
 
 
 def _fails_q(values: Sequence[int]) -> bool:
-    """Dixon's Q: gap to the next value over the range, against the critical value."""
+    """Dixon's Q test: the gap from the largest to the next value, divided by the range, exceeds the critical value."""
     ordered = sorted(values)
     return (ordered[-1] - ordered[-2]) * 1000 > CRITICAL_Q[len(ordered)] * (ordered[-1] - ordered[0])

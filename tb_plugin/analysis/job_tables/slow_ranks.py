@@ -1,4 +1,4 @@
-"""Slow ranks and links of a job."""
+"""Slow ranks and slow links of a job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_FINDINGS = 5
 
 @dataclass(frozen=True)
 class SlowRank:
-    """A rank with an outlying time within its stage."""
+    """A rank whose time is an outlier within its pipeline stage."""
 
     rank: int
     stage: Stage
@@ -33,7 +33,7 @@ class SlowRank:
 
 @dataclass(frozen=True)
 class SlowLink:
-    """A link with an outlying bandwidth among links of its kind."""
+    """A link whose bandwidth is an outlier among links of its kind."""
 
     link: LinkTotal
     bandwidth: int
@@ -42,9 +42,10 @@ class SlowLink:
 
 
 def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) -> list[SlowRank]:
-    """Returns ranks with an outlying time, slowest first; each is compared with the ranks of its stage.
+    """Returns the ranks whose time ``key`` is an outlier, slowest first.
 
-    Without stages all ranks are compared. Stages of a pipeline do different work, so they are not compared.
+    Each rank is compared within its pipeline stage, because stages do different work. Without stages all ranks are
+    compared.
     """
     found = []
     for among in by_stage(ranks, stages):
@@ -56,7 +57,7 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
 
 
 def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
-    """Returns the links between ranks with low bandwidth for their kind, slowest first."""
+    """Returns the links whose bandwidth is low for their kind, slowest first."""
     found = []
     kinds: dict[str, list[LinkTotal]] = defaultdict(list)
     for link in totals:
@@ -76,7 +77,7 @@ def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
 def findings(
     ranks: Sequence[RankTimes], stages: Sequence[Stage], of_stages: Sequence[RankTimes], totals: Sequence[LinkTotal]
 ) -> list[Notice]:
-    """Returns the findings: slow ranks, ranks that wait for their host, uneven stages, slow links."""
+    """Returns findings about slow ranks, ranks with a late CPU, uneven stages and slow links."""
     computing = slow_ranks(ranks, stages, "computing_ns")
     waiting = slow_ranks(ranks, stages, "free_ns")
     return [
@@ -89,7 +90,7 @@ def findings(
 
 
 def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[RankTimes]]:
-    """Returns the ranks of each stage; one list of all ranks if no stages are known."""
+    """Returns the ranks of each pipeline stage; one list of all ranks if stages are unknown."""
     if not stages:
         return [list(ranks)]
     by_rank = {each.ranks[0]: each for each in ranks}
@@ -145,7 +146,7 @@ def _slow_link(slow: SlowLink) -> Notice:
 
 
 def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """The stage with the most uneven compute time, if no single rank is an outlier."""
+    """Yields a finding on the stage with the largest spread of compute time among its ranks, if it is large."""
     worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
     for among in by_stage(ranks, stages):
         mine = [each for each in among if each.times.get("computing_ns")]
@@ -177,7 +178,7 @@ def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterat
 
 
 def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
-    """A pipeline stage that computes longer than the others, so that they wait for it."""
+    """Yields a finding on the slowest pipeline stage, which delays all others."""
     known = [each for each in stages if each.times.get("computing_ns")]
     if len(known) < 2:
         return
@@ -221,6 +222,5 @@ def _above_median(slow: SlowRank) -> float:
 
 
 def _test_suffix(slow: SlowRank) -> str:
-    """Suffix with the test and the compared ranks."""
     test = "3 sigma" if len(slow.stage) >= MANY else "Dixon's Q test"
     return f" ({test}, ranks {label(slow.stage)})" if len(slow.stage) >= FEWEST else ""

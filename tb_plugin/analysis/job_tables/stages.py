@@ -1,7 +1,7 @@
 """Pipeline stages of ranks, and their times.
 
-Profiles may report stages, or the pipeline position of each rank. Otherwise messages show them: ranks that send to each
-other, directly or along a chain, are in different stages. Other groups contain ranks of one stage.
+Profiles may report stages, or the pipeline position of each rank. Otherwise they are derived from messages: ranks
+linked by point-to-point messages are in different stages. Ranks that share any other group are in the same stage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TIMES = (
 
 
 def stages_of(tables: Mapping[str, pa.Table]) -> tuple[Stage, ...]:
-    """Returns the stages in pipeline order if known, else by first rank; empty if unknown."""
+    """Returns the stages in pipeline order, or else sorted by first rank; empty if unknown."""
     every = {name: tables.get(name, job_table(name, {})) for name in (STEP_TIMES, GROUPS, LINKS, OPERATIONS)}
     times, groups = every[STEP_TIMES], every[GROUPS]
     kinds = zip(groups["kind"].to_pylist(), groups["ranks"].to_pylist(), strict=True)
@@ -37,9 +37,10 @@ def stages_of(tables: Mapping[str, pa.Table]) -> tuple[Stage, ...]:
 def connected_stages(
     messages: Iterable[Sequence[int]], groups: Iterable[Sequence[int]], ranks: Iterable[int] = ()
 ) -> tuple[Stage, ...]:
-    """Returns stages derived from messages and from groups of other communication; empty without messages.
+    """Derives the stages from point-to-point messages and from the groups of other communication; empty without
+    messages.
 
-    Also empty if a group contains ranks that send to each other: then the messages are not those of a pipeline.
+    Also empty if a group contains two ranks linked by messages: these messages do not belong to a pipeline.
     """
     chains, stages = _Sets(), _Sets()
     for each in messages:
@@ -61,7 +62,7 @@ def connected_stages(
 
 
 def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
-    """Returns a row per stage and step: the maximum over its ranks for each time."""
+    """Returns one row per stage and step, with the maximum of each time over the stage's ranks."""
     ranks = times.filter(pc.is_valid(times["rank"]))
     place = {rank: number for number, stage in enumerate(stages) for rank in stage}
     number = pa.array([place.get(rank) for rank in ranks["rank"].to_pylist()], pa.int64())
@@ -74,18 +75,18 @@ def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
 
 
 def ranks_in(text: str) -> Stage:
-    """Returns the ranks in a text such as ``0, 1, 2``."""
+    """Parses a list of ranks such as ``0, 1, 2``."""
     # Python refuses to parse thousands of digits, and no rank has more than nine.
     return tuple(int(each) for each in text.split(",") if each.strip().isdecimal() and len(each.strip()) < 10)
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """Returns ranks as text: ``0, 1, 2``."""
+    """Formats a list of ranks, such as ``0, 1, 2``."""
     return ", ".join(map(str, ranks))
 
 
 def _by_index(times: pa.Table) -> list[Stage]:
-    """Stages from reported pipeline positions; empty if a rank reports none."""
+    """Stages from the pipeline positions in the profile; empty if any rank has none."""
     rows = zip(times["rank"].to_pylist(), times["pp_index"].to_pylist(), strict=True)
     index = {rank: place for rank, place in rows if rank is not None}
     if None in index.values() or len(set(index.values())) < 2:
@@ -99,7 +100,7 @@ def _ranks(times: pa.Table) -> list[int]:
 
 
 def _messages(tables: Mapping[str, pa.Table]) -> list[Stage]:
-    """Ranks that send to each other: from the ends of links if known, else from group members."""
+    """Ranks linked by messages: from the ends of links, or else from the members of groups."""
     links = tables[LINKS]
     known = pc.and_(pc.equal(links["kind"], P2P), pc.not_equal(links["source"], links["destination"]))
     known = pc.and_(known, pc.invert(pc.fill_null(links["in_group"], True)))
@@ -115,7 +116,7 @@ def _other_groups(tables: Mapping[str, pa.Table]) -> list[Stage]:
 
 
 def _members(tables: Mapping[str, pa.Table], *, of_messages: bool) -> list[Stage]:
-    """Ranks of groups with messages, or of the other groups."""
+    """Ranks of each group that exchanges messages; without ``of_messages``, of each other group."""
     calls = tables[OPERATIONS]
     used = set(calls.filter(pc.equal(calls["kind"], P2P))["group"].drop_null().to_pylist())
     rows = zip(*(tables[GROUPS][key].to_pylist() for key in ("group", "kind", "ranks")), strict=True)
@@ -139,14 +140,13 @@ class _Sets:
         return bool(self._parent)
 
     def of(self, rank: int) -> int:
-        """Returns the representative rank of a rank's set."""
+        """Returns the representative of a rank's set."""
         while self._parent[rank] != rank:
             self._parent[rank] = self._parent[self._parent[rank]]
             rank = self._parent[rank]
         return rank
 
     def join(self, ranks: Sequence[int]) -> None:
-        """Merges the sets of these ranks."""
         for rank in ranks:
             self._parent.setdefault(rank, rank)
         for rank in ranks[1:]:
@@ -154,11 +154,9 @@ class _Sets:
             self._parent[other] = first
 
     def members(self) -> list[int]:
-        """Returns all ranks."""
         return list(self._parent)
 
     def sets(self) -> list[Stage]:
-        """Returns the sets, ordered by their smallest rank."""
         found: dict[int, list[int]] = {}
         for rank in sorted(self._parent):
             found.setdefault(self.of(rank), []).append(rank)

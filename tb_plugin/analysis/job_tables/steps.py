@@ -22,14 +22,14 @@ _INDEXES = ("dp_index", "pp_index", "tp_index")
 
 @dataclass(frozen=True)
 class RankTimes:
-    """Mean step times of a rank or stage; unreported times are missing from ``times``."""
+    """Mean step times of one rank or stage, in nanoseconds. Times that are not reported are missing from ``times``."""
 
     ranks: Stage
     times: dict[str, int]
 
 
 def rank_means(times: pa.Table) -> list[RankTimes]:
-    """Returns the mean step times of each rank, whole nanoseconds, rounded down."""
+    """Returns the mean step times of each rank in nanoseconds, rounded down."""
     rows = times.filter(pc.is_valid(times["rank"]))
     found = rows.group_by("rank", use_threads=False).aggregate(
         [(key, how) for key in TIMES for how in ("sum", "count")]
@@ -38,7 +38,10 @@ def rank_means(times: pa.Table) -> list[RankTimes]:
 
 
 def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
-    """Returns the mean step times of each stage: as reported, else the maximum over its ranks per step and time."""
+    """Returns the mean step times of each stage in nanoseconds.
+
+    Uses the times in the profile, or else the maximum over the stage's ranks in each step.
+    """
     rows = times.filter(pc.is_valid(times["stage_ranks"]))
     if not rows.num_rows:
         rows = stage_rows(times, stages)
@@ -49,7 +52,9 @@ def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
 
 
 def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
-    """Returns the table of times: a row per step and rank, and per step and stage if there are several stages."""
+    """Returns the table of step times: one row per step and rank, and one per step and stage if there are several
+    stages.
+    """
     of_ranks = times.filter(pc.is_valid(times["rank"]))
     of_stages = times.filter(pc.is_valid(times["stage_ranks"]))
     if not of_stages.num_rows and len(stages) > 1:
@@ -73,7 +78,7 @@ def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
 
 
 def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[RankTimes]) -> Series:
-    """Returns a bar per rank or stage (``key``) with the parts of the mean step."""
+    """Returns a stacked bar per rank or stage (``key``) that splits the mean step."""
     parts = [_parts(row.times) for row in rows]
     receives = any(each.get("exposed_receive_ns") for each in parts)
     titles = {} if receives else {"exposed_rest_ns": METRICS["exposed_ns"].title}
@@ -86,7 +91,7 @@ def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[Ran
 
 
 def label(ranks: Stage) -> str:
-    """Returns a short name of a rank or of a stage's ranks: "3", "0-7", "0, 2, 4"."""
+    """Returns a short name for a stage's ranks: "3", "0-7", "0, 2, 4"."""
     if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
         return f"{ranks[0]}-{ranks[-1]}"
     return ranks_text(ranks) if len(ranks) <= 4 else f"{ranks_text(ranks[:3])}, ... {ranks[-1]}"

@@ -1,4 +1,4 @@
-"""Communication of a job's ranks by group, kind of link, and link."""
+"""Communication of a job by group, kind of link, and link."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAPS = {"link_bandwidth": "Bandwidth of links", "link_bytes": "Bytes over links"
 
 @dataclass(frozen=True)
 class LinkTotal:
-    """Traffic of one link over all calls."""
+    """Traffic of one link, summed over all calls."""
 
     source: int
     destination: int
@@ -32,7 +32,7 @@ class LinkTotal:
 
     @property
     def bandwidth(self) -> int | None:
-        """Returns bytes per second, rounded down; None without a reported time."""
+        """Returns the bandwidth in bytes per second, rounded down; None without a recorded time."""
         return speed(self.moved_bytes, self.link_ns)
 
 
@@ -42,7 +42,7 @@ def speed(size: int | None, time: int | None) -> int | None:
 
 
 def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
-    """Returns the table of communication: a row per group and rank."""
+    """Returns the table of communication, with one row per group and rank."""
     calls = tables[OPERATIONS]
     keys = ["group", "kind", "rank"]
     found = calls.group_by(keys, use_threads=False).aggregate(
@@ -64,7 +64,7 @@ def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
 
 
 def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
-    """Returns the table of link kinds: a row per group, rank and kind."""
+    """Returns the table of link kinds, with one row per group, rank and kind."""
     bands = tables[BANDS]
     keys = ["group", "kind", "rank", "band", "part_of"]
     found = bands.group_by(keys, use_threads=False).aggregate([("bytes", "sum"), ("transit_ns", "sum")])
@@ -87,9 +87,10 @@ def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
 
 
 def link_totals(links: pa.Table) -> list[LinkTotal]:
-    """Returns the traffic of each link of the job over all calls.
+    """Returns the traffic of each link, summed over all calls.
 
-    If a group reports a total over all calls, it counts; else its totals per kind of call, else its single calls.
+    Uses the group's total over all calls, if reported. Otherwise uses its totals per kind of call, or its single
+    calls.
     """
     known = pc.and_(pc.is_valid(links["source"]), pc.is_valid(links["destination"]))
     rows = links.filter(pc.and_(known, pc.invert(pc.fill_null(links["in_group"], False))))
@@ -130,7 +131,7 @@ def link_frame(totals: list[LinkTotal]) -> Frame:
 
 
 def link_maps(totals: list[LinkTotal]) -> list[Series]:
-    """Returns maps of the links between ranks, from row to column: bandwidth and bytes."""
+    """Returns heat maps of bandwidth and bytes between ranks; rows send, columns receive."""
     between = [link for link in totals if link.source != link.destination]
     ranks = sorted({rank for link in between for rank in (link.source, link.destination)})
     if not ranks:
@@ -167,7 +168,10 @@ def _map(key: str, title: str, subtitle: str, ranks: list[int], values: list[lis
 
 
 def _counting_rows(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
-    """The rows that count: those of the best level per group, and totals over all groups of a kind instead of their parts."""
+    """Drops rows that are contained in other rows, so that traffic counts once.
+
+    Each group keeps its most aggregated rows. A total over all groups replaces the rows of single groups.
+    """
     level = dict(zip(_rows(best, keys), best["level_min"].to_pylist(), strict=True))
     sums = [*keys, "kind", "level"]
     # A sum without a group covers all groups of its kind.
@@ -189,7 +193,6 @@ def _rows(table: pa.Table, keys: list[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def _names_and_ranks(groups: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
-    """Names and ranks of groups, keyed by group."""
     rows = list(zip(*(groups[key].to_pylist() for key in ("group", "name", "ranks")), strict=True))
     names = {group: name for group, name, _ in rows if group and name}
     return names, {group: ranks for group, _, ranks in rows if group and ranks}

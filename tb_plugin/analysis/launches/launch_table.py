@@ -1,4 +1,4 @@
-"""Launches one by one: call, first work, phases and idle time."""
+"""Single launches: call, first work, phases and idle time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
 
 @dataclass(frozen=True, eq=False)
 class Launched:
-    """Launches of covered work, one per call, in order of the first work. Nanoseconds."""
+    """Launches of device work, one row per call, sorted by first work. Times are in nanoseconds."""
 
     row: Int64
     call: Int64
@@ -36,32 +36,32 @@ class Launched:
     queue_ns: Int64
     latency_ns: Int64
     limit_ns: Int64
-    """A longer latency on an empty queue is an outlier."""
+    """Upper limit of usual latency on an empty queue; higher latencies are outliers."""
     is_queued: Bool
     is_behind: Bool
-    """Its work waits for unrecorded work, which counts as queue time."""
+    """Whether its work waits for unrecorded work, which counts as queue time."""
     is_short: Bool
-    """The call takes longer than its kernel; never for graph launches."""
+    """Whether the call takes longer than its kernel; False for graph launches."""
     starved_ns: Int64
-    """Idle time of the device in the gaps that its work ended, within the selected steps."""
+    """Idle time of the device that ended with this launch's work, within the selected steps."""
     capture_ns: Int64
-    """The part of it that a captured graph would avoid; 0 unless the kernel is short."""
+    """Part of ``starved_ns`` that a captured graph would avoid; 0 unless ``is_short``."""
 
     @property
     def is_outlier(self) -> Bool:
-        """Returns which works start unusually late without an obstacle."""
+        """Returns, for each launch, whether its latency is unusually high although the queue was empty."""
         return ~self.is_queued & (self.latency_ns > self.limit_ns)
 
     def of(self, chosen: Bool | Int64) -> Launched:
-        """Returns the launches with a flag or at positions."""
+        """Returns the launches that a mask or indices select."""
         return Launched(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
 
 @remembered
 def launched(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launched:
-    """Returns all launches with recorded call and work; idle time is that in these steps.
+    """Returns all launches whose call and work are recorded. Idle times are limited to ``steps``.
 
-    ``steps`` None: the whole recording, or all steps of an opened window.
+    None = the entire recording; in a loaded window, its complete steps.
     """
     every = launch_phases(trace)
     known = np.flatnonzero(every.call != MISSING)
@@ -91,7 +91,10 @@ def launched(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launche
 
 
 def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
-    """Times in which idle time counts; None = always. A window and the same selected steps give equal results."""
+    """Ranges to which idle times are limited; None = no limit.
+
+    A loaded window has the same result as selecting its steps.
+    """
     if steps is None and trace.coverage.full is None:
         return None
     at = chosen_steps(trace, steps)
@@ -99,7 +102,7 @@ def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
 
 
 def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64, Int64]:
-    """Idle time of devices until each call's work started, and the part that a captured graph would avoid."""
+    """Idle time that ended with each call's work, and the part that a captured graph would avoid. In nanoseconds."""
 
     def length(start: Int64, end: Int64) -> Int64:
         return end - start if times is None else measure_within(times, start, end)
@@ -108,7 +111,7 @@ def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64
     place = places_of(call, len(trace))
     starved, capture = np.zeros(len(call), np.int64), np.zeros(len(call), np.int64)
     for device, busy in device_busy(trace).items():
-        if not len(busy):  # its work takes no time
+        if not len(busy):  # all of its work has zero duration
             continue
         account = idle_account(trace, device)
         gaps = account.gaps

@@ -1,6 +1,6 @@
 """Launch queue depth of devices over time.
 
-A launch waits from the start of its call to the start of its first work.
+A launch is in the queue from the start of its call to the start of its first work.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ SHALLOW, FULL = 3, 1_000
 
 @dataclass(frozen=True)
 class Depth:
-    """The queue of one device in some windows of time."""
+    """Queue depth statistics of one device within some time windows."""
 
     device: int
     mean: float
     p95: int
     starved: float
-    """Shares of time: ``starved`` without waiting launches, ``shallow`` at most 3, ``blocked`` 1,000 or more."""
+    """Share of time with an empty queue. ``shallow``: depth 1 to 3; ``blocked``: depth 1,000 or more."""
     shallow: float
     blocked: float
 
 
 def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
-    """Returns the queues of devices with recorded launches; empty for empty windows."""
+    """Returns queue depth statistics of each device with recorded launches."""
     every, chosen = launched(trace), windows
     device = trace.device[every.row]
     found = []

@@ -1,1 +1,1 @@
-"""Allocator events of a trace: owners, origins and categories."""
+"""Allocator events of a trace: operators, origins and categories."""

@@ -1,4 +1,4 @@
-"""Categories of a trace's blocks, by stage of allocation and release."""
+"""Categories of a trace's memory blocks."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ REST = "Recorded total minus the categories above: older, unreleased memory."
 
 
 def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns the live bytes by category after an event, as a payload; empty without a forward pass.
+    """Returns the allocated bytes by category after event ``at``, as a payload.
 
-    Without totals or addresses, the live blocks are unknown.
+    Empty without a forward pass, or if the events lack totals or addresses.
     """
     if not (device.has_addresses and device.has_totals):
         return {}
@@ -66,11 +66,11 @@ def _sizes(codes: Int8, size: Int64, chosen: Bool) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Categorised:
-    """Categories ``of`` a device's blocks, as positions in ``memory_categories.ORDER``."""
+    """Category of each block of a device, as an index into ``memory_categories.ORDER``."""
 
     of: Int8
     any_pass: bool
-    """Whether a forward pass was detected; without one, all categories are unknown."""
+    """Whether a forward pass was detected; otherwise all categories are unknown."""
 
 
 def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categorised:
@@ -80,7 +80,7 @@ def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categ
 
 
 def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
-    """Returns the stages of allocation and release of each block of a device."""
+    """Returns the training stages in which each block of a device was allocated and released."""
     blocks = device.blocks
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     backward = in_backward(trace, operators, forward_operators(trace, operators))
@@ -91,7 +91,7 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
     passes, turns = _passes(trace, operators, backward, union(
         np.concatenate((steps.start, clears.start)), np.concatenate((steps.end, clears.end))
     ))  # fmt: skip
-    # No event of a thread may be open between two backward operators.
+    # Between two backward operators, no call may be active on the thread.
     engine = operators[backward[operators]]
     turn = group(np.searchsorted(passes, trace.start_ns[engine], side="right"))
     hull = union(turn.min(trace.start_ns[engine]), turn.max(trace.ends(engine)))
@@ -140,9 +140,10 @@ def _annotated(trace: TraceTable, method: str) -> Ranges:
 
 
 def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:
-    """Returns the starts of forward passes and of all other stages, both ascending.
+    """Start times of forward passes and of all other stages, each ascending.
 
-    A forward pass starts with a module, or an operator with a backward one, after a backward pass or the optimizer.
+    A forward pass starts after another stage, with the first module call or the first operator that has a backward
+    operator.
     """
     linked = trace.forward[operators]
     rows = np.concatenate((np.flatnonzero(trace.kind == EventKind.MODULE), np.unique(linked[linked != MISSING])))

@@ -1,4 +1,4 @@
-"""Metrics of blocks, levels and allocations in traces."""
+"""Metrics of memory blocks, levels and allocations in traces."""
 
 from __future__ import annotations
 

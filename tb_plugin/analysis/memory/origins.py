@@ -26,14 +26,14 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """One kind of origin of each allocator event: the position of its text in ``texts``, -1 = none."""
+    """One column of origins: ``of`` maps each allocator event to an index into ``texts`` (-1 = none)."""
 
     of: Int32
     texts: pa.Array
 
     @property
     def is_recorded(self) -> bool:
-        """Returns whether the trace has it for any event."""
+        """Returns whether any event has this origin."""
         return bool((self.of != MISSING).any())
 
     def take(self, events: npt.NDArray[np.integer]) -> pa.Array:
@@ -41,34 +41,34 @@ class Origin:
         return self.texts_of(self.of[events])
 
     def texts_of(self, places: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns the texts at some positions, null for -1."""
+        """Returns the texts at these indices, null for -1."""
         return self.texts.take(pa.array(places, pa.int32(), mask=places == MISSING))
 
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """Origins of the events of a trace."""
+    """Origins of allocator events."""
 
     frame: Origin
-    """The Python line, from ``code_lines``."""
+    """Python line, as in ``code_lines``."""
     phase: Origin
     step: Origin
-    """The step; positions are among the trace's steps."""
+    """Profiler step; ``of`` contains indices into ``trace.steps``."""
 
     def recorded(self, keys: Iterable[str]) -> list[str]:
-        """Returns the given columns without those for which the trace has no values."""
+        """Returns these column keys without those that are empty in the trace."""
         known = zip(ORIGINS, (self.frame.is_recorded, self.phase.is_recorded, self.step.is_recorded), strict=True)
         left_out = {key for key, there in known if not there} | (set() if self.step.is_recorded else {"outlives_step"})
         return [key for key in keys if key not in left_out]
 
 
 def origins_of(trace: TraceTable, owners: Owners) -> Origins:
-    """Returns the origins of all allocator events of a trace."""
+    """Returns the origins of all allocator events in a trace."""
     return origins_at(trace, owners, tracks_of(trace), trace.memory.time_ns)
 
 
 def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origins:
-    """Returns the origins at moments of threads; ``owners`` are those of the same moments."""
+    """Returns the origins at each (track, time). ``owners`` must be ``owners_at`` of the same points."""
     phases = phases_of(trace)
     phase = phases.of[annotation_at(trace, track, time)].astype(np.int32)
     labels = trace.steps.label if trace.steps.recorded else ()
@@ -80,15 +80,15 @@ def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> 
 
 
 def step_at(trace: TraceTable, time: Int64) -> Int32:
-    """Returns the position of the recorded step on the host at each time, -1 = none."""
+    """Returns the index of the recorded step on the host at each time (-1 = none)."""
     steps = trace.steps if trace.steps.recorded else Steps()
     return steps.at(time, on_host=True).astype(np.int32)
 
 
 def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:
-    """Returns the line of the innermost operator or Python call open at each event.
+    """Python line of the innermost operator or Python call at each event.
 
-    A backward operator without a line has the line of its forward operator.
+    Without one, a backward operator has the line of its forward operator.
     """
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]

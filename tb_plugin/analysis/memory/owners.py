@@ -1,4 +1,4 @@
-"""Operator and module call that were open at each allocator event."""
+"""Enclosing operator and module call of each allocator event."""
 
 from __future__ import annotations
 
@@ -19,56 +19,56 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Owners:
-    """Owners of allocator events or other moments of a thread, as rows of the trace; -1 = none."""
+    """Enclosing operators and modules of allocator events, or of any points in time on a thread; -1 = none."""
 
     operators: Int64
-    """Operator rows of the threads that have allocator events."""
+    """Rows of all operators on the threads with allocator events."""
     parent: Int32
-    """Their parents, as positions among ``operators``."""
+    """Index of the parent of each of the ``operators``."""
     root: Int32
-    """Their top-level operators, as positions among ``operators``."""
+    """Index of the top-level ancestor of each of the ``operators``."""
     operator: Int32
-    """Position among ``operators`` for each event."""
+    """Index into ``operators`` of each event's innermost operator."""
     module: Int32
-    """Row of the module call for each event; of a backward operator, the module of its forward operator."""
+    """Row of each event's innermost module call. Backward operators have the module of their forward operator."""
     forward: Int32
-    """The forward operator of each event's operator, or of the nearest one around it that has one."""
+    """Row of the forward operator of each event's operator, or of its nearest ancestor that has one."""
     reported: Int32 = no_rows(np.int32)
-    """By event: name id of the allocating operator as reported by the profiler; empty if it reports none."""
+    """Name (string id) of each event's operator according to the profiler; empty if it reports none."""
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns name ids of the operators of events; without a known call, the reported names."""
+        """Returns the operator names (string ids) of these events; without a recorded call, the reported names."""
         return self._or_reported(_take(trace.name, _take(self.operators, self.operator[events])), events)
 
     def callers(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns name ids of the callers of these operators."""
+        """Returns the names (string ids) of the parents of these events' operators."""
         return _take(trace.name, _take(self.operators, _take(self.parent, self.operator[events])))
 
     def outermost(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns name ids of the top-level operators open at events."""
+        """Returns the names (string ids) of the top-level operators enclosing these events."""
         return self._or_reported(
             _take(trace.name, _take(self.operators, _take(self.root, self.operator[events]))), events
         )
 
     def _or_reported(self, names: Int32, events: Int64) -> Int32:
-        """Returns the names, or the reported ones where a name is missing."""
         return np.where(names == MISSING, self.reported[events], names) if len(self.reported) else names
 
     def modules(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns name ids of the modules of events."""
+        """Returns the names (string ids) of the modules of these events."""
         return _take(trace.name, self.module[events])
 
 
 def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedinteger]) -> Int32:
-    """Returns the values (ids or positions) at positions, -1 for -1."""
+    """Values at these indices; -1 for index -1."""
     found = values[at] if len(values) else at
     return np.where(at == MISSING, MISSING, found).astype(np.int32)
 
 
 def owners_of(trace: TraceTable) -> Owners:
-    """Returns the innermost operator and module call open on the thread of each allocator event.
+    """Returns the innermost operator and module call on the thread of each allocator event.
 
-    If the profiler reports the operator, it is the open call of that name, or the name without a call.
+    If the profiler reports an operator's name, the enclosing call of that name is used. Without such a call, only
+    the name is known.
     """
     owners = owners_at(trace, tracks_of(trace), trace.memory.time_ns)
     stated = trace.reported_memory.name
@@ -81,10 +81,7 @@ def owners_of(trace: TraceTable) -> Owners:
 
 @remembered
 def _reported_calls(trace: TraceTable) -> Int64:
-    """Returns the call of the reported operator for each allocator event, as a row of the trace; -1 = none.
-
-    Of several open calls of one name, the latest counts.
-    """
+    """Row of the call of each allocator event's reported operator (-1 = none). Of several open calls, the latest."""
     stated, time = trace.reported_memory.name, trace.memory.time_ns
     wanted = np.zeros(len(trace.strings) + 1, np.bool_)
     wanted[stated[stated != MISSING]] = True
@@ -111,7 +108,7 @@ def _reported_calls(trace: TraceTable) -> Int64:
 
 
 def owners_at(trace: TraceTable, track: Int32, time: Int64) -> Owners:
-    """Returns the innermost operator and module call open on a thread at each moment; -1 is no thread."""
+    """Returns the innermost operator and module call at each (track, time); track -1 = no thread."""
     known = np.unique(track[track != MISSING])
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
     parent = places_of(operators, len(trace))[trace.operator[operators]]
@@ -146,9 +143,9 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
 
 @remembered
 def tracks_of(trace: TraceTable) -> Int32:
-    """Returns the track of each allocator event, -1 if its thread has no row.
+    """Returns the track of each allocator event (-1 = its thread has no events).
 
-    If the profiler reports the operator, it is the track of its call.
+    If the profiler reports the operator, the track of its call is used.
     """
     memory = trace.memory
     of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks) if not t.is_device}

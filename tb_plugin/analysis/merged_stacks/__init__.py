@@ -1,4 +1,4 @@
-"""Merged stacks: places, functions, callers and callees.
+"""Merged stacks: nodes, functions, callers and callees.
 
-Independent of the kind of recording.
+Used for traces and for stack files.
 """

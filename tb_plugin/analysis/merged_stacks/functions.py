@@ -1,7 +1,7 @@
 """Functions in merged stacks: times, callers and callees.
 
-A function's self time is that of its places; its total is that of its outermost places, so recursion counts once. Self times
-of all functions sum to the time of the stacks.
+The self time of a function sums over all its nodes. Its total time sums over its outermost nodes, so recursion
+counts once. The self times of all functions sum to the time of the stacks.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Bool = npt.NDArray[np.bool_]
 
 # Maximum callers and callees, most time first.
 NODES_SENT = 2_000
-# Limits the walk to callers: thousands of places may be thousands deep.
+# Limits the walk to callers, because thousands of nodes may be thousands deep.
 _MAX_CALLER_STEPS = 2_000_000
 
 
 def packages_of(names: list[str], kinds: list[int]) -> list[tuple[str, bool]]:
-    """Returns the package of frames, and whether it is a framework."""
+    """Returns the package of each frame, and whether it is framework code."""
     known: dict[str, tuple[str, bool]] = {}
     found = []
     for name, kind in zip(names, kinds, strict=True):
@@ -50,11 +50,11 @@ _KINDS = {EventKind.RUNTIME: "device runtime", EventKind.MODULE: "nn.Module", Ev
 
 
 def outermost_places(places: Laid, forest: Forest) -> Bool:
-    """Returns the places that are not nested in a place of the same name."""
+    """Returns, for each node, whether no ancestor has the same name."""
     size = forest.sums(np.ones(len(places.label), np.int64))
     begin = np.zeros(len(size), np.int64)
     for level, members in enumerate(forest.levels):
-        # Places are laid out next to each other inside their parent, as wide as their descendants.
+        # Nodes are laid out next to each other inside their parent, as wide as their descendants.
         rows = members[stable_order(places.parent[members])]
         parents = places.parent[rows]
         before = np.cumsum(size[rows]) - size[rows]
@@ -67,7 +67,7 @@ def outermost_places(places: Laid, forest: Forest) -> Bool:
 
 
 def functions_of(places: Laid, terms: Terms) -> Frame:
-    """Returns the table of functions, most self time of the selected weight first."""
+    """Returns the table of functions, sorted by self time of the selected weight, largest first."""
     groups = group(places.label)
     forest = Forest(places.parent)
     outer = outermost_places(places, forest)
@@ -88,7 +88,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
     own = f"function_{terms.weight}_self_ns"
     order = np.lexsort((-sums[f"function_{terms.weight}_ns"], -sums[own]))
     calls = groups.sum(places.calls)
-    # Frames that only enclose the selected steps and launch nothing there are no functions.
+    # Omit frames that only enclose the selected steps and launch no work there.
     order = order[(calls[order] > 0) | (sums["function_host_ns"][order] > 0) | (sums["function_device_ns"][order] > 0)]
     first = groups.first[order]
     names, kinds = places.names(first), places.kind[first].tolist()
@@ -109,7 +109,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
 
 @dataclass(frozen=True, eq=False)
 class _Paths:
-    """Paths from a function to its callers: each node's caller is its child."""
+    """Tree of the callers of a function: the function is the root, and callers are children."""
 
     label: Int64
     kind: Int64
@@ -120,7 +120,7 @@ class _Paths:
 
 
 def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
-    """Returns callers and callees of a function. Raises NotFoundError for an unknown function."""
+    """Returns the caller tree and the callee tree of a function. Raises NotFoundError for an unknown function."""
     label = places.texts.index(pa.scalar(function, places.texts.type)).as_py()
     named = places.label == label
     if not named.any():
@@ -136,7 +136,7 @@ def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
 
 
 def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
-    """The function, its callers, their callers, ...: by level, equal paths merged."""
+    """Merges the paths from the function to its callers, level by level."""
     at, node = mine, np.zeros(len(mine), np.int64)
     parents = np.full(len(mine), MISSING, np.int64)
     levels: list[tuple[Int64, ...]] = []
@@ -166,7 +166,7 @@ def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
 
 
 def _inwards(places: Laid, forest: Forest, mine: Int64) -> Places:
-    """The function and its callees, merged over all calls."""
+    """Merges the subtrees of the function over all its calls."""
     inside = np.zeros(len(places.label) + 1, np.bool_)
     inside[mine] = True
     for rows in forest.levels[1:]:
@@ -222,13 +222,13 @@ def _callees(places: Places, terms: Terms) -> Tree:
 
 
 def tree_of_places(places: Places, terms: Terms) -> Tree:
-    """Returns the tree of all places."""
+    """Returns the tree of all nodes."""
     data, value = numbers_of(places), f"{terms.weight}_ns"
     return tree_of(terms, "stacks", "Stacks", places.name, places.kind, places.parent, data, value, places.matches)
 
 
 def numbers_of(places: Places) -> dict[str, Int64]:
-    """Returns the number columns of a tree of places."""
+    """Returns the number columns of a tree."""
     return {
         "calls": places.calls,
         "host_ns": places.host_total_ns,
@@ -250,7 +250,10 @@ def tree_of(
     found: int,
     hidden: tuple[str, ...] = (),
 ) -> Tree:
-    """Returns a tree whose width is one of the numbers; ``hidden`` columns are sent but not shown."""
+    """Returns a tree to send.
+
+    ``value`` is the column that determines the width; ``hidden`` columns are sent but not shown.
+    """
     numbers = {key: values.tolist() for key, values in terms.shown_numbers(data).items()}
     kinds = kind.tolist()
     packages = packages_of(names, kinds)

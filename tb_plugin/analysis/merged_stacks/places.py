@@ -1,4 +1,4 @@
-"""Places of merged stacks: calls with equal name paths."""
+"""Nodes of merged stacks: calls with equal paths of names."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Merged stacks in pre-order, siblings in the selected order. Times in nanoseconds.
+    """Merged stacks in pre-order, siblings in the selected order. Times are in nanoseconds.
 
-    ``host_ns`` and ``device_ns`` are self times. Places without selected time in their subtree are omitted, except those with
-    device time below one that has some.
+    ``host_ns`` and ``device_ns`` are self times. Nodes without time of the selected weight are omitted, unless they
+    have device time and their root has time of the selected weight.
     """
 
     name: list[str]
     kind: Int64
-    """EventKind of the frame; UNKNOWN for the place without one."""
+    """EventKind of the frame; UNKNOWN for the node of work without a frame."""
     parent: Int64
-    """Position of the enclosing place, -1 = none."""
+    """Index of the parent node (-1 = root)."""
     thread: Int64
-    """Thread, if threads are separate; else, and for the place without a frame, -1."""
+    """Thread number, if threads are separate; otherwise -1. Also -1 for work without a frame."""
     calls: Int64
     host_ns: Int64
     device_ns: Int64
     host_total_ns: Int64
     device_total_ns: Int64
     matches: int
-    """Number of places before the limit was applied."""
+    """Number of nodes before the limit was applied."""
 
     def __len__(self) -> int:
         return len(self.name)
@@ -47,7 +47,7 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Laid:
-    """All places, including those without time, in order of first call; parents before children."""
+    """All nodes in order of their first call. A parent comes before its children."""
 
     label: Int64
     texts: pa.Array
@@ -58,21 +58,21 @@ class Laid:
     host_ns: Int64
     device_ns: Int64
     backward_host_ns: Int64
-    """Time of backward operators whose forward operators the place called."""
+    """Host time of backward operators whose forward operators were called in this node."""
     backward_device_ns: Int64
 
     def names(self, some: npt.NDArray[np.integer]) -> list[str]:
-        """Returns the names of places."""
+        """Returns the names of these nodes."""
         found: list[str] = self.texts.take(pa.array(self.label[some])).to_pylist()
         return found
 
 
 def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = False) -> Places:
-    """Returns the places with the most of a weight ("host" or "device"), sorted by it or by time."""
+    """Returns at most ``most`` nodes with the largest ``weight`` ("host" or "device"), sorted by weight or by time."""
     forest = Forest(found.parent)
     totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
     heavy = totals[weight]
-    # Replayed work has no thread: its device time counts for every weight.
+    # Replayed work has no thread, so its device time is shown for every weight.
     bears = heavy[roots_of(found.parent)] > 0 if len(heavy) else heavy > 0
     has_time = (heavy > 0) | (bears & (totals["device"] > 0))
     order = in_order(found.parent, heaviest(heavy, most, has_time), -found.thread if by_time else heavy)
@@ -91,22 +91,23 @@ def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = F
 
 
 def above(nodes: Groups, parent: Int32) -> Int32:
-    """Returns the parent group of each group, -1 = none, for rows whose groups are paths."""
+    """Returns the parent group of each group (-1 = none). Groups must contain rows with equal paths."""
     around = parent[nodes.first]
     return np.where(around == MISSING, MISSING, nodes.of[around]).astype(np.int32)
 
 
 def heaviest(total_ns: Int64, most: int | None, wanted: Bool | None = None) -> Int64:
-    """Returns at most ``most`` places with time (or ``wanted``), in their order.
+    """Returns the indices of the ``most`` nodes with the largest time, in ascending order.
 
-    Ancestors have at least as much time and come first, so they are included.
+    ``wanted`` limits the nodes; by default, all nodes with time. Ancestors have at least as much time and come
+    first, so they are included.
     """
     found = np.flatnonzero(total_ns > 0 if wanted is None else wanted)
     return found if most is None else np.sort(found[np.argsort(-total_ns[found], kind="stable")[:most]])
 
 
 def in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
-    """Returns the included places in pre-order, siblings by rank, then by first call."""
+    """Returns the nodes in ``kept`` in pre-order. Siblings are sorted by rank, largest first, then by first call."""
     if not len(kept):
         return kept
     return kept[preorder(places_of(kept, len(above))[above[kept]], rank[kept], -np.arange(len(kept)))]

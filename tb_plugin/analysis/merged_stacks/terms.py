@@ -1,6 +1,6 @@
-"""Names of the numbers of merged stacks.
+"""Metrics of merged stacks.
 
-Host and device time of a trace, or the units of a stack file.
+Host and device time for a trace, or the units of a stack file.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Terms:
-    """The shown numbers and their metric keys. ``weight`` is the sort order: "host" or "device"."""
+    """The numbers to show, and their metric keys. ``weight`` is the sort order: "host" or "device"."""
 
     metrics: Metrics
     weight: str = "host"
     has_device: bool = False
     has_kinds: bool = True
-    """True if the kinds of frames (Python calls, operators, ...) are known."""
+    """Whether the kinds of frames are known (Python calls, operators and others)."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """Metric keys that replace those of a trace; empty = not shown. Missing keys stay."""
+    """Replaces the metric keys of a trace; an empty key hides the number."""
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -32,10 +32,10 @@ class Terms:
         return () if self.has_kinds else ("node_kind",)
 
     def key(self, number: str) -> str:
-        """Returns the key of the metric that shows a number."""
+        """Returns the metric key of a number."""
         return self.keys.get(number, number)
 
     def shown_numbers(self, numbers: Mapping[str, Value]) -> dict[str, Value]:
-        """Returns the shown numbers, by metric key."""
+        """Returns the numbers to show, by metric key."""
         shown = (number for number in numbers if (self.has_device or "device" not in number) and self.key(number))
         return {self.key(number): numbers[number] for number in shown}

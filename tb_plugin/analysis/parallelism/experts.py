@@ -1,4 +1,4 @@
-"""Token balance of experts, from recorded sizes."""
+"""Token balance across experts (MoE), from recorded split sizes."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, eq=False)
 class Dispatched:
-    """Dispatches with recorded sizes, in order of time."""
+    """Token dispatches with recorded split sizes, sorted by device and time."""
 
     row: Int64
     ratio: Float64
-    """Tokens of the rank with the most, divided by the mean over ranks."""
+    """Tokens of the busiest rank divided by the mean over all ranks."""
     experts_ns: Int64
-    """Time of expert products from each dispatch to the next one of its device."""
+    """Expert GEMM time between a dispatch and the next one on its device."""
     most: Int64
-    """Number in the group of the rank with the most tokens."""
+    """Index of the busiest rank within its group."""
     without: int
-    """Dispatches without sizes: not recorded, all equal (written as none), or truncated."""
+    """Number of dispatches without usable sizes: not recorded, omitted because all are equal, or truncated."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -41,7 +41,7 @@ class Dispatched:
 
 @remembered
 def dispatched(trace: TraceTable) -> Dispatched:
-    """Returns the dispatches of a trace with the tokens of each rank."""
+    """Returns the token dispatches of a trace."""
     roles = roles_of(trace)
     rows = roles.row[roles.among(Role.DISPATCH)]
     rows = rows[np.lexsort((trace.start_ns[rows], trace.device[rows]))]
@@ -56,7 +56,7 @@ def dispatched(trace: TraceTable) -> Dispatched:
 
 
 def _texts(trace: TraceTable, rows: Int64) -> list[str]:
-    """Recorded sizes of each kernel or of an operator around its launch; "" = none."""
+    """Split sizes recorded with each kernel or with an operator enclosing its launch; "" = none."""
     key = trace.recorder.parallel.split_sizes[0]
     column = next((each for each in trace.others if each.key == key and each.is_text), None)
     if column is None:
@@ -71,12 +71,12 @@ def _texts(trace: TraceTable, rows: Int64) -> list[str]:
 
 
 def split_sizes(text: str) -> list[int]:
-    """Returns the sizes that a rank sends to (or receives from) each rank; empty for truncated lists ("[1, 2, ...]")."""
+    """Parses the sizes that a rank sends to or receives from each rank; empty for truncated lists (``[1, 2, ...]``)."""
     return [int(each) for each in _NUMBER.findall(text)] if _TOKEN_COUNTS.match(text) else []
 
 
 def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
-    """Time of expert products that start after each dispatch and before the next one of its device."""
+    """Time of expert GEMMs that start between each dispatch and the next one on its device, in nanoseconds."""
     experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
     device, start = trace.device[experts], trace.start_ns[experts]
     spent = np.zeros(len(rows), np.int64)

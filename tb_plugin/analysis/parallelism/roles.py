@@ -1,6 +1,6 @@
 """Roles of device work: sharding, pipeline, offloading, experts.
 
-Determined by the ranges around its launch and by its kind.
+They are determined by the kind of work and by the ranges that enclose its launch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KEYS = [direction.key for direction in DIRECTIONS]
 
 
 class Role(IntEnum):
-    """Role of device work. If several apply, the first counts."""
+    """Role of device work. If several apply, the first in this list is used."""
 
     SEND = 0
     RECEIVE = 1
@@ -71,21 +71,21 @@ class Roles:
     row: Int64
     role: npt.NDArray[np.int8]
     bytes: Int64
-    """Moved bytes, -1 = unknown."""
+    """Bytes moved (-1 = unknown)."""
     exposed_ns: Int64
-    """Exposed time of communication and copies; 0 for other work."""
+    """Exposed time of communication and offloading copies; 0 for other work."""
 
     def __len__(self) -> int:
         return len(self.row)
 
     def among(self, *roles: Role) -> Bool:
-        """Returns which works have one of these roles."""
+        """Returns, for each row, whether it has one of these roles."""
         return np.isin(self.role, roles)
 
 
 @remembered
 def roles_of(trace: TraceTable) -> Roles:
-    """Returns the device work with a role."""
+    """Returns all device work in a trace that has a role."""
     names = trace.recorder.parallel
     every = (
         names.sharding, names.sending, names.receiving, names.exchanging, names.routing, names.experts,
@@ -117,7 +117,7 @@ def _large_copies(trace: TraceTable, work: Int64) -> Int64:
 
 
 class _Within:
-    """Flags of device work that was launched inside ranges with a name."""
+    """Tests which device work was launched inside ranges whose name matches a pattern."""
 
     def __init__(self, trace: TraceTable, work: Int64) -> None:
         self._trace = trace
@@ -134,7 +134,7 @@ class _Within:
 
     @property
     def backward(self) -> Bool:
-        """Returns which works were launched inside a backward operator."""
+        """Returns, for each row, whether it was launched inside a backward operator."""
         return self._in(backward_operators(self._trace).row)
 
     def _in(self, ranges: Int64) -> Bool:
@@ -183,7 +183,7 @@ def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Roles of expert work; without expert products, no all-to-all is for experts."""
+    """Sets the roles of expert work. Without expert GEMMs, no all-to-all has a role."""
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     kernels = trace.kind[work] == EventKind.KERNEL
     own = {pattern: name_matches(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}
@@ -206,9 +206,9 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
-    """Whether each all-to-all is a dispatch to experts (products follow before the next one) or a combine.
+    """Role of each all-to-all, or -1.
 
-    Without products before or after it, it has no role.
+    DISPATCH if expert GEMMs follow before the next all-to-all; COMBINE if it follows a dispatch.
     """
     order = np.argsort(trace.start_ns[exchanges], kind="stable")
     begin, end = trace.start_ns[exchanges][order], trace.ends(exchanges)[order]
@@ -227,7 +227,7 @@ def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
 
 
 def _bytes(trace: TraceTable, work: Int64) -> Int64:
-    """Bytes moved by device work: recorded for copies, computed from elements for collectives; -1 = unknown."""
+    """Bytes moved (-1 = unknown): recorded for copies, computed from element counts for collectives."""
     args = trace.device_args
     size = np.full(len(trace), MISSING, np.int64)
     size[args.row] = args.bytes
@@ -238,7 +238,7 @@ def _bytes(trace: TraceTable, work: Int64) -> Int64:
 
 
 def exposed_ns(trace: TraceTable, mine: Bool) -> int:
-    """Returns the exposed time of work with a role; concurrent work counts once."""
+    """Returns the exposed time of the work that a mask over ``roles_of`` selects. Concurrent work counts once."""
     roles = roles_of(trace)
     found = []
     for alone, some in _exposed_ranges(trace, roles.row, roles.role):
@@ -248,7 +248,7 @@ def exposed_ns(trace: TraceTable, mine: Bool) -> int:
 
 
 def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int64:
-    """Time in which nothing else ran during communication or an offloading copy."""
+    """Time during which each communication or offloading copy is exposed, in nanoseconds."""
     found = np.zeros(len(work), np.int64)
     for alone, some in _exposed_ranges(trace, work, role):
         found[some] = measure_within(alone, trace.start_ns[work[some]], trace.ends(work[some]))
@@ -256,7 +256,7 @@ def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int6
 
 
 def _exposed_ranges(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
-    """Exposed ranges of communication and of offloading copies, and the work that each counts for."""
+    """Yields exposed ranges with a mask of the work they apply to: communication, then offloading copies."""
     yield exposed(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)
     if copies.any():

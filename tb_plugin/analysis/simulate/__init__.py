@@ -1,9 +1,9 @@
-"""Simulation: time saved per step by a change.
+"""Simulation of the time that a change saves per step.
 
-The host runs its program in order and is ahead of a device by the time it saved (its lead). Work starts once its launch
-allows it and earlier work has ended. So a device follows the host's lead only as far as it was idle, and queued work follows
-later. When the host waits for a device, its lead becomes that of the device. All other durations and the order stay as
-recorded.
+Recorded work is replayed in the recorded order; only the change alters durations. The *lead* of the host or a
+device is how much earlier it is than recorded. Work starts as soon as its launch and earlier work allow. So a
+device uses the host's lead only where it was idle. When the host waits for a device, it takes over the device's
+lead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_WORK_PER_RUN = 2_000_000
 
 
 def merge_changes(changes: Sequence[Change]) -> Change:
-    """Returns all changes as one; overlapping times count once, with the largest reduction per row and step."""
+    """Combines several changes into one. Overlapping times count once; each row and step gets its largest reduction."""
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
     rows, less = _largest_reduction([(change.row, change.less_ns) for change in changes])
     step, step_ns = _largest_reduction([(change.step, change.step_ns) for change in changes])
@@ -41,7 +41,7 @@ def merge_changes(changes: Sequence[Change]) -> Change:
 
 
 def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
-    """The largest reduction of each, minus the largest increase."""
+    """Largest reduction of each row or step, minus its largest increase."""
     of = np.concatenate([each for each, _ in parts] or [np.empty(0, np.int64)])
     by = np.concatenate([by for _, by in parts] or [np.empty(0, np.int64)])
     found, place = np.unique(of, return_inverse=True)
@@ -52,11 +52,11 @@ def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int
 
 
 def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Returns the nanoseconds saved by each change alone, over all steps.
+    """Returns the time saved by each change on its own, in nanoseconds over all ``steps``.
 
-    ``careful`` gives a lower bound: it preserves the usual latencies between kernels and of launches. Otherwise they are
-    zero: an upper bound. A step with the work of several counts as that many: it saves their time minus its own. All recorded
-    steps (or the recording) run once; some are repeated indefinitely.
+    ``careful`` returns a lower bound, which preserves the usual latency of launches and between kernels. Otherwise
+    latencies are zero, which gives an upper bound. With ``worth`` n, one changed step replaces n recorded steps. If
+    ``steps`` are all recorded steps, they are replayed once. A part of them is repeated indefinitely.
     """
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
@@ -66,17 +66,17 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
     if not careful:
         gained = _upper_bound(trace, steps, changes, gained - known, known)
     worth = np.array([change.worth for change in changes], np.int64)
-    # Work next to the steps may end after them; a change that only moves it gains nothing. Time blocked by the profiler is no
-    # work that a step could do more of.
+    # Clipped, because work outside of the steps may also move. Time blocked by the profiler is not repeated by ``worth``.
     profiler_ns = measure(intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns)))
     found: Int64 = np.clip((gained + (length - profiler_ns) * (worth - 1)) // worth, 0, length)
     return found
 
 
 def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
-    """Upper bound of changes that shorten steps by a known time; nothing counts twice.
+    """Upper bound for changes that shorten some steps by a known time.
 
-    The other parts of such a change gain either what they gain alone, or as much as in the other steps (``elsewhere``).
+    Takes the larger of two estimates: the change without these known times, or the known times plus the saving in
+    other steps, scaled to all steps.
     """
     some = [i for i, change in enumerate(changes) if len(change.step)]
     found = elsewhere + known
@@ -90,7 +90,7 @@ def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], els
 
 
 def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """The part of a change outside steps with a known reduction, so that nothing counts twice."""
+    """The part of a change outside of steps with a known reduction, so that nothing counts twice."""
     if not len(change.step):
         return change
     host = subtract(change.host, union(steps.host_start_ns[change.step], steps.host_end_ns[change.step]))
@@ -100,11 +100,11 @@ def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Cha
 
 
 def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Time saved by each change; negative: lost."""
+    """Time saved by each change in nanoseconds; negative if the change costs time."""
     every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
         return _time_saved(_saved_once, trace, steps, changes, careful)
-    # The start and end of the recording are fixed; for a part of it, neither earlier nor later work is its own.
+    # Only the complete recording has a fixed start and end. A part of it is repeated, because other work overlaps it.
     place = np.searchsorted(every.host_start_ns, steps.host_start_ns)
     total = np.zeros(len(changes), np.int64)
     for together in np.split(np.arange(len(place)), np.flatnonzero(np.diff(place) > 1) + 1):
@@ -116,7 +116,7 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
 
 
 def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """The part of a change that the host does or launches in these steps; work without a launch counts by its start."""
+    """The part of a change that the host runs or launches in these steps."""
     begin, end = steps.host_start_ns[:1], steps.host_end_ns[-1:]
     launch = trace.launch[change.row]
     begun = trace.start_ns[np.where(launch == MISSING, change.row, launch)]
@@ -130,7 +130,7 @@ Program = Callable[[TraceTable, Queue, Sequence[Change], Steps, bool], Int64]
 
 
 def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Time saved by each change with one kind of run: by the slowest device."""
+    """Time saved by each change on the slowest device, in nanoseconds."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
     if not queues:
@@ -147,18 +147,19 @@ def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequ
 
 
 def _saved_once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """How much earlier the recording ends, minus what is the same for all changes."""
+    """How much earlier the recording ends, plus a constant that is equal for all changes."""
     leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
 
 
 def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """How much shorter each repetition is if steps repeat indefinitely, relative to no change.
+    """How much shorter each repetition becomes if the steps repeat indefinitely, plus a constant equal for all
+    changes.
 
-    Each repetition starts with the leads of the previous one. They grow by the smallest of the host's growth, the device's
-    growth, and half of both in alternation (each waits for the other). Work that the device still has at the start recurs at
-    the end and is not saved.
+    Each repetition starts with the leads at the end of the one before. The saving is the smallest growth of a lead:
+    of the host alone, of the device alone, or half of the growth if each waits for the other. Work still queued at
+    the start recurs at the end and is not saved.
     """
     leads = leads_of(trace, queue, changes, steps, careful, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device

@@ -1,4 +1,4 @@
-"""Delays of device work: launches, earlier work, waits."""
+"""Delays of device work by launches, earlier work and waits."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ Bool = npt.NDArray[np.bool_]
 FREE = np.int64(1) << 60
 # Clock difference of host and device: a wait may return this long before its work ends.
 NEAR_NS = 20_000
-# Beyond this number of waits, the shorter ones have a fixed length.
+# If there are more waits, the shortest ones keep their recorded duration.
 MOST_WAITS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class Queue:
-    """Work of a device that delays later work, in turns between two waits of the host; nanoseconds.
+    """Device events that delay later ones, grouped by the host's waits. Times are in nanoseconds.
 
-    That is the work of its busiest stream, and work that starts on an idle device.
+    They are the events of the busiest stream, and others that start on an idle device.
     """
 
     row: Int64
     start_ns: Int64
     launched_ns: Int64
     gap_ns: Int64
-    """Idle time of the device before it because of a late launch, as far as certain."""
+    """Idle time of the device before each event, if a late launch certainly caused it."""
     most_gap_ns: Int64
-    """Upper bound of ``gap_ns``, including work of other streams while its own was idle."""
+    """Upper bound of ``gap_ns``. Includes time during which only other streams were busy."""
     slack_ns: Int64
-    """How much later its launch could have been without delay; 0 if only the launch delayed it."""
+    """How much later each launch could have been without a delay; 0 if only the launch delayed the event."""
     returned_ns: Int64
     has_dependencies: Bool
     turn: Int64
-    """Bounds of the turns, one more than there are waits."""
+    """Boundaries of the groups of events between two waits of the host."""
     waits: Waits
     usual_ns: tuple[int, int]
     """Usual latency between two kernels, and of a launch."""
@@ -57,27 +57,27 @@ class Queue:
     """End of earlier work on the device, or the start of the steps on the host if later."""
     last_ns: int
     last_place: int
-    """Queue position of its lead."""
+    """Index of the last event in the queue that starts no later than the device's last event (-1 = none)."""
     track: int
 
 
 @dataclass(frozen=True, eq=False)
 class Waits:
-    """Calls in which the host waits for a device, in order of their ends."""
+    """Calls in which the host waits for a device, sorted by end."""
 
     start_ns: Int64
     end_ns: Int64
     own_ns: Int64
-    """Wait time without delays by the profiler."""
+    """Duration of each wait, without delays by the profiler."""
     done_ns: Int64
-    """End of the last work that ended before the call returned; far in the past without any."""
+    """End of the last work that the call waited for; far in the past if there is none."""
     place: Int64
-    """Queue position of that work's lead, -1 = before all work."""
+    """Index in the queue of the last event that starts no later than the awaited work (-1 = before all events)."""
 
 
 @remembered
 def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
-    """Returns the delays of a device's work that was launched in a stretch of time."""
+    """Returns the device events launched between ``begin`` and ``end``, with their delays."""
     launches = launch_phases(trace)
     mine = trace.device[launches.row] == device
     at = np.flatnonzero(mine)
@@ -97,22 +97,22 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     is_held = np.where(waits, reach > launched, launches.is_queued[at])
     slack = np.where(is_held, np.maximum(blocked - returned, 0), 0)
     fresh = launches.latency_ns[at][is_known & ~launches.is_queued[at]]
-    # The device's own latency between queued work stays. Work that starts as soon after its launch as on an empty queue may
-    # still have waited for the launch.
+    # The latency between queued work is not an effect of late launches. But work that starts as soon after its launch as on
+    # an empty queue may still have waited for the launch.
     is_sure = is_held & (start - returned > usual(fresh))
     inside = (launched >= begin) & (launched < end)
     busiest = _busiest(trace, row[inside])
-    # Work of another stream while the busiest one was idle may have blocked nothing.
+    # Other streams that ran while the busiest one was idle may have blocked nothing.
     behind = np.where(is_held, 0, _time_of_others(trace, device, row, trace.track[row] == busiest))
     gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle) + behind
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
-    # Work of another stream that starts between two works of the busiest one found a busy device.
+    # Work of other streams counts only after an idle gap. Without a gap, it started on a busy device.
     chain = inside & ((idle > usual(launches.latency_ns[at][queued])) | (trace.track[row] == busiest))
     launching = _median(fresh)
     # Without queued work, the latency between kernels is unknown: it is at most that of a launch.
     typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)
     calls, awaited = _waiting(trace, device, begin, end)
-    # In turns between waits, because a wait delays later launches.
+    # Grouped by waits, because a wait delays all later launches.
     kept = np.flatnonzero(chain)
     number = np.searchsorted(calls.end_ns, launched[kept], side="right")
     kept = kept[np.argsort(number, kind="stable")]
@@ -128,7 +128,10 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
 
 
 def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
-    """Time of other streams before each work while its stream was idle; 0 for other work and the first."""
+    """Busy time of other streams before each event of the busiest stream, while that stream was idle.
+
+    0 for the first event and for events of other streams.
+    """
     found = np.zeros(len(row), np.int64)
     start, stop = trace.start_ns[row[mine]], trace.ends(row[mine])
     if len(start):
@@ -138,7 +141,7 @@ def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> I
 
 
 def idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
-    """Returns the idle time of a device before each of these times; 0 while it works, and at its first work."""
+    """Returns the idle time of a device that ends at each of these times; 0 if no idle gap ends there."""
     busy = device_occupied(trace)[device]
     place = np.searchsorted(busy.start, when)
     begins = np.append(busy.start, -FREE)[place] == when
@@ -157,7 +160,7 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
 
 
 def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
-    """Waits of threads that launch (or request) work of a device, and what each waited for, -1 = nothing."""
+    """Waits of the threads that launch or request work on a device, and the row each waited for (-1 = none)."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     rows = rows[trace.launch[rows] != MISSING]
@@ -183,7 +186,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
 
 
 def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
-    """Launches that waited because the queue was full."""
+    """Rows of launch calls that blocked because the queue was full."""
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
     if len(call) < FULL:
@@ -196,7 +199,7 @@ def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def place_of(start: Int64, when: Int64) -> Int64:
-    """Returns the last work of a queue that starts no later than each time, -1 = none."""
+    """Returns the index of the last queue entry that starts at or before each time (-1 = none)."""
     order = np.argsort(start, kind="stable")
     found = np.searchsorted(start[order], when, side="right") - 1
     return np.append(order, MISSING)[found]

@@ -1,6 +1,6 @@
 """Simulated replay of recorded steps.
 
-It processes work in order, from one wait of the host to the next.
+Work is processed in order, from one wait of the host to the next.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _WORK_PER_BATCH = 4096
 
 @dataclass(frozen=True, eq=False)
 class Leads:
-    """How much earlier host and device finish: rows are starts, columns changes."""
+    """How much earlier host and device finish, in nanoseconds; shape (starts, changes)."""
 
     host: Int64
     device: Int64
 
 
 ON_TIME = ((0, 0),)
-# Start leads of host and device. An early one delays nothing, which isolates the effect of the other.
+# Leads of host and device at the start. A very early side delays nothing, which isolates the effect of the other.
 EITHER_EARLY = ((0, int(FREE)), (int(FREE), 0))
 
 
@@ -47,7 +47,10 @@ def leads_of(
     careful: bool,
     begins: tuple[tuple[int, int], ...],
 ) -> Leads:
-    """Returns how much earlier host and device finish with each change, from each start."""
+    """Returns how much earlier host and device finish with each change.
+
+    ``begins`` contains the leads of host and device at the start.
+    """
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have waited for the host, or been queued long before.
     gap = np.where(queue.has_dependencies, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
@@ -73,7 +76,7 @@ def leads_of(
 def _run(
     queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64, begins: tuple[tuple[int, int], ...]
 ) -> tuple[Int64, Int64]:
-    """Final leads beyond the host's own reduction, and of the device, by start and change."""
+    """Final leads of host and device, shape (starts, changes). The host's lead excludes its own reduction."""
     waits = queue.waits
     host_lead, device_lead = (
         np.repeat(np.array(side)[:, None], len(growth), axis=1) for side in zip(*begins, strict=True)
@@ -98,7 +101,7 @@ def _run(
 
 
 def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
-    """Reduction from the start of the work at each queue position to a later time, by change."""
+    """Reduction between the start of the queue entry ``place`` and the time ``when``; shape (changes, places)."""
     start = np.append(queue.start_ns, 0)[place]
     between = np.stack([until(when) - until(start) for until in gone])
     found: Int64 = np.where(start <= when, between, 0)
@@ -106,9 +109,9 @@ def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64,
 
 
 class _Host:
-    """Host reductions at the waits and the end, by change.
+    """Reductions of host time at each wait and at the end, per change.
 
-    Half of a removed wait counts, except while it waits for the profiler.
+    ``is_gone`` marks waits of which the change removes at least half. Time blocked by the profiler is excluded.
     """
 
     def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps, held: Ranges) -> None:
@@ -122,10 +125,11 @@ class _Host:
 
 
 class _Gone:
-    """Cumulative reduction of device work, with one change: only work that ran alone frees the device earlier.
+    """Cumulative reduction of device work by one change.
 
-    At best, all reductions of the busiest stream count, and those of others while it is idle: it may have waited for them,
-    and unrelated work (a copy for the next step) runs concurrently. Removed work also removes the latency before it.
+    For the lower bound, only work that runs alone on the device counts. For the upper bound, all reductions of the
+    busiest stream count. Reductions of other streams count while it is idle, because it may have waited for them.
+    Removed work also removes the latency before it.
     """
 
     def __init__(self, trace: TraceTable, queue: Queue, change: Change, careful: bool) -> None:
@@ -142,7 +146,7 @@ class _Gone:
                 less[hidden] = np.maximum(
                     bare[hidden], np.minimum(wanted[hidden], _idle_time(trace, device, queue.track, row[hidden]))
                 )
-                # Earlier activity of a removed call that waits for its own copy is removed too.
+                # If a call that waits for its own copy is removed, the idle time before the copy disappears too.
                 call = trace.launch[row]
                 is_own = np.append(waits_for_device(trace), False)[call]
                 before = idle_before(trace, device, start)
@@ -157,19 +161,19 @@ class _Gone:
         self._sum, self._alone = np.append(0, np.cumsum(less)), np.append(0, np.cumsum(bare))
 
     def until(self, when: Int64) -> Int64:
-        """Returns the reduction that had ended by each time, for later work."""
+        """Returns the total reduction of work that ended at or before each time."""
         found: Int64 = self._sum[np.searchsorted(self._end, when, side="right")]
         return found
 
     def alone(self, when: Int64) -> Int64:
-        """Returns the reduction that had ended by each time and ran alone: nothing else lasts longer."""
+        """Returns the same as ``until``, but only for time during which the work ran alone on the device."""
         found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
         return found
 
     def may_have_held_up(self, queue: Queue) -> Int64:
         """Returns how much later each launch could have been if its work waited for reduced work of another stream.
 
-        Possible if it starts as soon after that work as usual after a launch, and its launch had returned before.
+        Possible if the work starts soon after that other work ends, and its launch had returned before.
         """
         ended = np.append(-FREE, self._beside)
         until = ended[np.searchsorted(ended, queue.start_ns, side="right") - 1]
@@ -179,7 +183,7 @@ class _Gone:
 
 
 def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
-    """Time that each of these works runs without other work on its device, except these."""
+    """Time during which each row runs without other work on its device, except ``rows`` themselves."""
     overlap = _overlapping_rows(trace, device)
     start, end = trace.start_ns[rows], trace.ends(rows)
     place = np.searchsorted(overlap, rows)
@@ -195,7 +199,7 @@ def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
 
 
 def _idle_time(trace: TraceTable, device: int, track: int, rows: Int64) -> Int64:
-    """Idle time of a stream during each of these works of its device."""
+    """Idle time of the stream ``track`` while each row runs."""
     if not len(rows):
         return rows
     start, end = trace.start_ns[rows], trace.ends(rows)

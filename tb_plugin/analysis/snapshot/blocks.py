@@ -17,7 +17,10 @@ Int64 = npt.NDArray[np.int64]
 
 
 def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
-    """Returns some blocks of a device, in the order of ``rows``; ``end_event`` and ``end_ns`` are of the first release."""
+    """Returns the table of these blocks, in the order of ``rows``.
+
+    ``end_event`` and ``end_ns`` refer to the first release event of a block.
+    """
     snapshot = device.snapshot
     words, stack = stack_words(snapshot), device.block("stack")[rows]
     begin, freed, requested = (device.block(name)[rows] for name in ("begin", "freed", "requested"))
@@ -51,7 +54,7 @@ def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
 
 
 def event_table(device: DeviceLevels, first: int = 0, last: int | None = None) -> pa.Table:
-    """Returns the events of a device from ``first`` to ``last``, in order."""
+    """Returns the table of a device's events from ``first`` to ``last``, inclusive."""
     snapshot, events = device.snapshot, device.snapshot.events
     stop = device.count if last is None else min(last + 1, device.count)
     rows = slice(device.events.start + first, device.events.start + stop)

@@ -1,4 +1,4 @@
-"""Categories of a snapshot's blocks, recorded or derived from stacks."""
+"""Categories of a snapshot's memory blocks, recorded or derived from stacks."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ WHY = {
 
 @dataclass(frozen=True, eq=False)
 class BlockCategories:
-    """The categories of a device's blocks."""
+    """Category of each memory block of a device."""
 
     of: Int8
-    """Position in ``names``, by block."""
+    """Index into ``names`` for each block."""
     names: tuple[str, ...]
-    """Ids of ``memory_categories.ORDER``, and further categories of the file."""
+    """Keys of ``memory_categories.ORDER``, then other categories recorded in the snapshot."""
     source: Source
 
     @property
@@ -51,7 +51,7 @@ class BlockCategories:
         return self.source in SAYS
 
     def texts(self, rows: Int64) -> pa.Array:
-        """Returns the category names of some blocks; null if categories are unknown."""
+        """Returns the category names of these blocks; null if categories are unknown."""
         if not self.has_any:
             return pa.nulls(len(rows), pa.large_string())
         return pa.array(self.names, pa.large_string()).take(pa.array(self.of[rows]))
@@ -83,7 +83,10 @@ def _none(count: int, source: Source) -> BlockCategories:
 
 
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
-    """Returns recorded categories; blocks without one, or beyond the number of codes, are unknown."""
+    """Categories recorded in the snapshot.
+
+    Blocks without a category are unknown. So are blocks of further categories once int8 has no codes left.
+    """
     ids, of = np.unique(stated, return_inverse=True)
     texts = [
         text if number != MISSING else None
@@ -97,7 +100,7 @@ def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCateg
 
 
 def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
-    """Returns the bytes of some blocks by category; categories without blocks are missing."""
+    """Returns the bytes of these blocks by category, without empty categories."""
     found = categories_of_blocks(device)
     size = np.zeros(len(found.names), np.int64)
     np.add.at(size, found.of[rows], device.block("size")[rows])
@@ -105,7 +108,7 @@ def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
 
 
 def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns the allocated memory by category after an event, as a payload; empty if categories are unknown."""
+    """Returns the allocated bytes by category after event ``at``, as a payload; empty if categories are unknown."""
     found = categories_of_blocks(device)
     if not found.has_any:
         return {}
@@ -128,7 +131,7 @@ def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> di
 
 
 def category_notes(device: DeviceLevels) -> list[Notice]:
-    """Returns the reason why categories are unknown; empty if they are known or there are no blocks."""
+    """Returns a notice on why categories are unknown; empty if they are known or the device has no blocks."""
     found = categories_of_blocks(device)
     if found.has_any or not len(device.block("size")):
         return []

@@ -1,4 +1,4 @@
-"""Memory curves of a device at screen resolution."""
+"""Memory curves of a device, reduced to screen resolution."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ WIDTH = 800
 
 
 def curve_of(device: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
-    """Returns allocated, active, reserved and free bytes after the events of a part of the history.
+    """Returns allocated, active, reserved and free bytes after each event of ``span``, or over time.
 
-    Each of ``width`` columns has its first and last value and the extremes of every line.
+    Each of ``width`` columns keeps the first, last, smallest and largest value of each line.
     """
     first, last = span
     events = np.arange(first, last + 1)
@@ -43,7 +43,11 @@ def curve_of(device: DeviceLevels, levels: Levels, span: tuple[int, int], width:
 
 
 def detail(place: Int64, lines: list[Int64], width: int) -> Int64:
-    """Returns the positions to draw of values at ascending places: ends and extremes of each of ``width`` columns."""
+    """Returns the indices of the points to draw: first, last, smallest and largest value in each of ``width``
+    columns.
+
+    ``place`` contains the x values in ascending order.
+    """
     if len(place) <= 4 * width:
         return np.arange(len(place))
     first, last = int(place[0]), int(place[-1])

@@ -1,4 +1,4 @@
-"""Devices of a snapshot, and their memory after every event."""
+"""Devices of a snapshot, and their memory after each event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOST_NAME = "pinned host memory"
 
 @dataclass(frozen=True, eq=False)
 class DeviceLevels:
-    """One device: its part of each table. Its events are numbered from 0."""
+    """One device of a snapshot: its slices of the tables. Its events are numbered from 0."""
 
     snapshot: Snapshot
     place: int
@@ -47,46 +47,46 @@ class DeviceLevels:
         return self.snapshot.events.time_ns[self.events]
 
     def block(self, column: str) -> npt.NDArray[np.int64]:
-        """Returns a column of its blocks."""
+        """Returns a column of the device's blocks."""
         found: npt.NDArray[np.int64] = getattr(self.snapshot.blocks, column)[self.blocks]
         return found
 
     def segment(self, column: str) -> npt.NDArray[np.int64]:
-        """Returns a column of its segments."""
+        """Returns a column of the device's segments."""
         found: npt.NDArray[np.int64] = getattr(self.snapshot.segments, column)[self.segments]
         return found
 
     def at_time(self, time_ns: int) -> int:
-        """Returns the last event until a time, -1 = none."""
+        """Returns the last event at or before a time (-1 = none)."""
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
     def live(self, event: int) -> Int64:
-        """Returns the rows of the blocks that are live after an event."""
+        """Returns the indices of the blocks that are live after an event, including those pending release."""
         return np.flatnonzero((self.block("begin") <= event) & (self.block("end") > event))
 
     def allocated(self, event: int) -> Int64:
-        """Returns the rows of live blocks whose release was not yet requested."""
+        """Returns the indices of the blocks that are allocated after an event: their release was not requested yet."""
         return np.flatnonzero((self.block("begin") <= event) & (self.block("freed") > event))
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Bytes after each event: position e + 1 is after event e, position 0 before the first one."""
+    """Bytes after each event: index e + 1 is after event e, index 0 is before the first event."""
 
     allocated: Int64
-    """In blocks whose release was not requested."""
+    """Bytes of blocks whose release was not requested."""
     active: Int64
-    """In these blocks and in those that a stream may still use."""
+    """Allocated bytes, plus blocks that are released but still used by a stream."""
     reserved: Int64
 
     def peak(self) -> int:
-        """Returns the first event with most allocated bytes, -1 = before the first one."""
+        """Returns the first event with the most allocated bytes (-1 = before the first event)."""
         return int(np.argmax(self.allocated)) - 1
 
     def most_reserved(self) -> int:
-        """Returns the event of most reserved bytes, -1 = before the first one.
+        """Returns the event with the most reserved bytes (-1 = before the first event).
 
-        Of several, it is the first with most active bytes.
+        If there are several, returns the first of them with the most active bytes.
         """
         most = np.flatnonzero(self.reserved == self.reserved.max())
         return int(most[self.active[most].argmax()]) - 1
@@ -94,7 +94,7 @@ class Levels:
 
 @remembered
 def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
-    """Returns the devices with blocks, segments or events, the host last."""
+    """Returns the devices with blocks, segments or events; the host comes last."""
     found = []
     for place, number in enumerate(snapshot.device_ids):
         name = HOST_NAME if number == HOST else device_name(snapshot.device_type, number)
@@ -105,13 +105,16 @@ def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
 
 
 def _part(ids: npt.NDArray[np.int16], number: int) -> slice:
-    """Returns the rows of a device; tables list one device after the other."""
+    """Slice of a device's rows. Tables are sorted by device."""
     rows = np.flatnonzero(ids == number)
     return slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
 
 
 def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
-    """Returns the requested device, by default the one with most events. Raises BadRequest."""
+    """Returns the requested device, by default the one with the most events.
+
+    Raises BadRequest for an unknown device.
+    """
     devices = devices_of(snapshot)
     requested = params.get("device")
     if not requested:
@@ -128,7 +131,7 @@ def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
 
 
 def levels_of(device: DeviceLevels) -> Levels:
-    """Returns the allocated, active and reserved bytes after every event of a device."""
+    """Returns the allocated, active and reserved bytes after each event of a device."""
     return _levels(device.snapshot, device.place)
 
 
@@ -149,7 +152,7 @@ def _levels(snapshot: Snapshot, place: int) -> Levels:
 
 
 def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
-    """Returns the bytes of blocks or segments after each of ``count`` events, and before the first one."""
+    """Returns the bytes of blocks or segments after each event; shape (count + 1,), starting before the first event."""
     change = np.zeros(count + 1, np.int64)
     np.add.at(change, begin + 1, size)
     ends = np.flatnonzero((end != NEVER) & (end >= begin))
@@ -158,15 +161,19 @@ def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
 
 
 def moment_of(device: DeviceLevels, params: Params, key: str = "at") -> int | None:
-    """Returns the event that a parameter names, limited to existing events; None without the parameter. Raises BadRequest."""
+    """Returns the event number in a request parameter, clipped to the existing events; None if missing.
+
+    Raises BadRequest.
+    """
     requested = int_param(params, key)
     return None if requested is None else min(max(requested, -1), device.count - 1)
 
 
 def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
-    """Returns the first and last event of the selected part of the history, by default of all. Raises BadRequest.
+    """Returns the first and last event of the requested part of the history, by default all. Raises BadRequest.
 
-    ``from`` and ``to`` name events, ``from_ns`` and ``to_ns`` times. A part by time starts with the state at that time.
+    ``from`` and ``to`` are event numbers; ``from_ns`` and ``to_ns`` are times. A part by time starts with the state
+    at ``from_ns``.
     """
     low, high = moment_of(device, params, "from"), moment_of(device, params, "to")
     low_ns, high_ns = int_param(params, "from_ns"), int_param(params, "to_ns")
@@ -179,10 +186,10 @@ def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
 
 
 def ooms_of(device: DeviceLevels) -> Int64:
-    """Returns the events at which memory ran out."""
+    """Returns the out-of-memory events."""
     return np.flatnonzero(device.action == Action.OOM)
 
 
 def columns_of(blocks: Blocks, rows: Int64, *names: str) -> tuple[npt.NDArray[np.int64], ...]:
-    """Returns some columns of some blocks."""
+    """Returns these columns of the blocks in ``rows``."""
     return tuple(getattr(blocks, name)[rows] for name in names)

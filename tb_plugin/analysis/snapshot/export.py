@@ -1,4 +1,4 @@
-"""Complete allocator events and blocks for the Python API."""
+"""Complete tables of allocator events and blocks for the Python API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 def events_of(model: object, where: str) -> pa.Table:
-    """Returns the allocator events of a snapshot or trace. Raises NotFound for another model."""
+    """Returns all allocator events of a snapshot or trace. Raises NotFoundError for other models."""
     if isinstance(model, Snapshot):
         parts = []
         for device in devices_of(model):
@@ -35,7 +35,10 @@ def events_of(model: object, where: str) -> pa.Table:
 
 
 def blocks_of(model: object, where: str, at: int | None, device: str) -> pa.Table:
-    """Returns blocks of one device of a snapshot. Raises NotFound for another model, BadRequest for an unknown device."""
+    """Returns the blocks of one device of a snapshot; with ``at``, those live after this event.
+
+    Raises NotFoundError for other models, BadRequest for an unknown device.
+    """
     if not isinstance(model, Snapshot):
         do = "The table memory_events of the view memory has the blocks of a trace."
         raise NotFoundError("Only a memory snapshot has blocks at every event.", where, do)

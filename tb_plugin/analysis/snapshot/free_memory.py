@@ -19,34 +19,34 @@ SMALL_BLOCK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Free:
-    """Reserved address ranges (pieces of one expandable segment are one range), and the gaps in them."""
+    """Reserved segments and the gaps in them. An expandable segment counts as one."""
 
     size: Int64
-    """By range; so are the following arrays."""
+    """Bytes of each segment."""
     free: Int64
     stream: Int64
     pool: Int64
     is_small: Bool
     gap: Int64
-    """Bytes of each gap."""
+    """Bytes of each gap; ``gap_range`` is the index of its segment."""
     gap_range: Int64
     block: Int64
-    """Rows of the device's blocks that are in ranges."""
+    """Indices of the device's blocks in segments; ``block_range`` is the index of each block's segment."""
     block_range: Int64
 
     @property
     def is_pinned(self) -> Bool:
-        """Returns the ranges with a block, which cannot be returned to the driver."""
+        """Returns, for each segment, whether it contains a block and so cannot be returned to the driver."""
         return self.free < self.size
 
     def largest(self, usable: Bool | None = None) -> int:
-        """Returns the largest gap of all ranges, or of some."""
+        """Returns the largest gap in bytes, optionally only in segments that the mask ``usable`` selects."""
         gaps = self.gap if usable is None else self.gap[usable[self.gap_range]]
         return int(gaps.max(initial=0))
 
 
 def free_of(device: DeviceLevels, event: int) -> Free:
-    """Returns the free memory after an event."""
+    """Returns the free reserved memory of a device after an event."""
     moment = moment_at(device, event)
     rows = moment.rows
     used = moment.by_row(moment.size, moment.row)

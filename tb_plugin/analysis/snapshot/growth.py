@@ -36,49 +36,54 @@ LEAK_CONFIDENCE = 0.7
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """Memory that stacks retain, one row per stack with a block that remains after the last step."""
+    """Retained memory per allocation stack: one row per stack with blocks after the first or last step."""
 
     stack: Int64
     first_bytes: Int64
-    """Live after the first step (the warm-up)."""
+    """Bytes allocated after the first step, which is the warm-up."""
     last_bytes: Int64
     last_blocks: Int64
     left_bytes: Int64
-    """Blocks that were allocated in the counted steps and remain after the last one."""
+    """Bytes allocated in the counted steps and still allocated after the last one."""
     left_blocks: Int64
     counted: Int64
-    """Counted steps: those after the warm-up whose blocks are older than any released block of the stack."""
-    growing: Int64
-    """Counted steps that left blocks."""
-    confidence: Float64
-    """Share of the counted steps that left blocks, times the similarity of their bytes.
+    """Number of counted steps: without the warm-up and without the last n steps.
 
-    Similarity is 1 minus half of the mean deviation over the mean. Confidence is 0 with too few steps, or if growth
-    ended.
+    Here n is the longest lifetime of a released block of the stack, in steps. Younger blocks may still be released.
+    """
+    growing: Int64
+    """Number of counted steps whose blocks remain."""
+    confidence: Float64
+    """Share of the counted steps whose blocks remain, times the similarity of their bytes.
+
+    Similarity is 1 - d / (2 m), for mean m and mean absolute deviation d. Confidence is 0 with too few steps, or if
+    growth ended.
     """
 
     @property
     def step_bytes(self) -> Float64:
-        """Returns the mean bytes that a counted step leaves."""
+        """Returns the mean bytes retained per counted step."""
         return self.left_bytes / np.maximum(self.counted, 1)
 
     @property
     def step_blocks(self) -> Float64:
-        """Returns the mean number of blocks that a counted step leaves."""
+        """Returns the mean number of blocks retained per counted step."""
         return self.left_blocks / np.maximum(self.counted, 1)
 
     def ranked(self) -> Int64:
-        """Returns the rows by bytes per step times confidence, then by live bytes at the end."""
+        """Returns the rows sorted by bytes per step times confidence, then by allocated bytes at the end, largest
+        first.
+        """
         return np.lexsort((self.stack, -self.last_bytes, -self.step_bytes * self.confidence))
 
     def leaks(self) -> Int64:
-        """Returns the ranked rows that are leak candidates."""
+        """Returns the rows of leak candidates, in the order of ``ranked``."""
         rows = self.ranked()
         return rows[self.confidence[rows] >= LEAK_CONFIDENCE]
 
 
 def growth_of(device: DeviceLevels) -> Growth:
-    """Returns the memory that stacks of a device retain from step to step; empty without steps."""
+    """Returns the memory that each stack retains from step to step; empty without steps."""
     return _growth(device.snapshot, device.place) if device.count else _none()
 
 
@@ -102,7 +107,7 @@ def _growth(snapshot: Snapshot, place: int) -> Growth:
     groups = group(stack)
     born, left = steps.of(begin), freed > last
     counted = np.maximum(count - WARM_UP - _longest(steps, groups, born, freed, left), 0)
-    # Blocks younger than the longest life of a released block of their stack may still be released.
+    # Blocks younger than the longest lifetime of a released block of their stack may still be released.
     kept = left & (born >= WARM_UP) & (born < (WARM_UP + counted)[groups.of])
     live_first = (begin <= steps.moments[WARM_UP]) & (freed > steps.moments[WARM_UP])
     growing, confidence = _confidence(groups, born - WARM_UP, size, kept, counted)
@@ -122,7 +127,7 @@ def _growth(snapshot: Snapshot, place: int) -> Growth:
 
 
 def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool) -> Int64:
-    """Returns the longest life, in steps, of a released block of each stack; 0 if there is none."""
+    """Longest lifetime of a released block of each stack, in steps; 0 if there is none."""
     longest = np.zeros(len(groups), np.int64)
     rows = np.flatnonzero(~left & (born >= 0))
     np.maximum.at(longest, groups.of[rows], steps.of(freed[rows]) - born[rows])
@@ -130,7 +135,7 @@ def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool
 
 
 def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: Int64) -> tuple[Int64, Float64]:
-    """Returns the number of steps that left blocks and the confidence, by stack."""
+    """Number of steps that retain blocks, and the confidence, per stack."""
     rows = np.flatnonzero(kept)
     pairs = group(groups.of[rows], step[rows]) if len(rows) else Groups(rows, rows)
     of, when = groups.of[rows][pairs.first], step[rows][pairs.first]
@@ -149,21 +154,21 @@ def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: I
 
 @dataclass(frozen=True)
 class Rise:
-    """Rising step peaks: events and bytes of the first counted peak and of the last one."""
+    """Rising memory peaks of the steps: event and bytes of the first and the last peak."""
 
     first: int
     last: int
     first_bytes: int
     last_bytes: int
     steps: int
-    """From the first to the last."""
+    """Number of steps from the first to the last peak."""
     rising: float
-    """Share of the steps whose peak is higher than that of the step before."""
+    """Share of the steps with a higher peak than the step before."""
     threshold: float = RISING
 
     @property
     def figures(self) -> list[Figure]:
-        """Returns the figures of the rise."""
+        """Returns the figures of the finding."""
         return [
             METRICS.figure("peak_growth_bytes", (self.last_bytes - self.first_bytes) / self.steps),
             METRICS.figure("first_peak_bytes", self.first_bytes),
@@ -174,7 +179,9 @@ class Rise:
 
 
 def rise_of(device: DeviceLevels) -> Rise | None:
-    """Returns the rise of step peaks; None if they do not rise, or if retained memory explains most of it."""
+    """Returns the rise of the steps' memory peaks; None if they do not rise, or if retained memory explains most of
+    the rise.
+    """
     steps = steps_of(device)
     count = len(steps) - WARM_UP
     if count <= MIN_RISES:
@@ -186,7 +193,7 @@ def rise_of(device: DeviceLevels) -> Rise | None:
     rising = float((np.diff(peaks) > 0).mean())
     grown = int(peaks[-1] - peaks[0])
     live = levels_of(device).allocated[moments + 1]
-    stays = int(live[-2] - live[0])  # at the start of the first counted and of the last step
+    stays = int(live[-2] - live[0])  # from the start of the first counted step to the start of the last step
     if rising < RISING or grown < RISEN * peaks[0] or 2 * stays > grown:
         return None
     ends = np.append(starts[1:], len(allocated))
@@ -196,19 +203,19 @@ def rise_of(device: DeviceLevels) -> Rise | None:
 
 @dataclass(frozen=True, eq=False)
 class Live:
-    """Allocated memory at every moment of the steps, of one stack or of all."""
+    """Allocated memory at the start of each step and at the end of the last one."""
 
     bytes: Int64
     blocks: Int64
 
 
 def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
-    """Returns the memory allocated at the moments of the steps; ``stack`` None means all stacks."""
+    """Returns the allocated memory at the boundaries of the steps, for one stack or for all (None)."""
     begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
     rows = slice(None) if stack is None else np.flatnonzero(device.block("stack") == stack)
     begin, freed, size = begin[rows], freed[rows], size[rows]
     moments = steps.moments
-    # The first moment at which a block is live, and the first at which it is not any more.
+    # First moment at which each block is live, and first moment after its release.
     comes, goes = np.searchsorted(moments, begin), np.searchsorted(moments, freed)
     lasting = np.flatnonzero(comes < goes)
     change, number = np.zeros(len(moments) + 1, np.int64), np.zeros(len(moments) + 1, np.int64)
@@ -220,7 +227,7 @@ def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Allocated memory at two moments, one row per stack with memory at either."""
+    """Allocated memory at two moments, one row per allocation stack."""
 
     stack: Int64
     first_bytes: Int64
@@ -228,12 +235,12 @@ class Change:
     second_bytes: Int64
     second_blocks: Int64
     both_blocks: Int64
-    """Blocks that are live at both moments."""
+    """Number of blocks that are allocated at both moments."""
     both_bytes: Int64
 
 
 def change_of(device: DeviceLevels, first: int, second: int) -> Change:
-    """Returns the change of allocated blocks from one moment to another."""
+    """Returns the allocated blocks of each stack after event ``first`` and after event ``second``."""
     begin, freed = device.block("begin"), device.block("freed")
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
     rows = np.flatnonzero(one | other)

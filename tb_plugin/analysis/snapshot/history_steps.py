@@ -1,4 +1,4 @@
-"""Profiler steps of a snapshot's history, from ``ProfilerStep#N`` annotations."""
+"""Profiler steps of a snapshot, from ``ProfilerStep#N`` annotations."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class HistorySteps:
-    """Steps in order of time, and the events of a device in each: those with ``begin_ns <= time < end_ns``."""
+    """Steps sorted by time. A step contains the events with ``begin_ns <= time < end_ns``."""
 
     label: tuple[str, ...]
     begin_ns: Int64
     end_ns: Int64
     first: Int64
-    """The first event from the step's start on."""
+    """First event of each step."""
     end: Int64
-    """The event after the step's last one."""
+    """Event after the last one of each step."""
     is_ended: Bool
-    """Whether the end is recorded; otherwise the step lasts until the next one, or until the last event."""
+    """Whether the end is recorded; otherwise the step lasts until the next step or the last event."""
 
     def at(self, event: int) -> str | None:
-        """Returns the step of an event, None outside of all steps."""
+        """Returns the label of the step that contains an event; None outside of all steps."""
         found = np.flatnonzero((self.first <= event) & (event < self.end))
         return self.label[found[-1]] if len(found) else None
 
 
 def marks_of(device: DeviceLevels) -> HistorySteps:
-    """Returns the steps annotated on the device, else those of all devices; none if events have no times."""
+    """Returns the steps annotated on the device, or else on any device; empty if events have no times."""
     return _marks(device.snapshot, device.place)
 
 

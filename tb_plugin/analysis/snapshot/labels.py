@@ -1,4 +1,4 @@
-"""Texts of a snapshot's stacks, addresses, streams and pools."""
+"""Display texts of stacks, addresses, streams and pools."""
 
 from __future__ import annotations
 
@@ -45,25 +45,27 @@ _RECORDING = re.compile(r"torch::unwind::|CapturedTraceback|gather_with_cpp|Cach
 
 @dataclass(frozen=True, eq=False)
 class StackWords:
-    """Texts by stack, with one more entry for -1; frames are written as in PyTorch's profiler."""
+    """Texts of stacks, with one extra entry for index -1. Frames are written as in PyTorch's profiler."""
 
     text: pa.Array
-    """Frames, innermost first, separated by ``;``: ``path(line): function``."""
+    """Frames of each stack as ``path(line): function``, innermost first, separated by ``;``."""
     line: pa.Array
-    """The user's line: the innermost Python frame outside of PyTorch, the standard library and installed packages."""
+    """User line of each stack: the innermost Python frame outside of PyTorch, the standard library and installed
+    packages.
+    """
     frame_text: list[str]
-    """By frame."""
+    """Text of each frame."""
     is_python: npt.NDArray[np.bool_]
-    """By frame: whether the interpreter ran it."""
+    """Whether each frame is a Python frame."""
 
     def line_labels(self, stack: Ids) -> pa.Array:
-        """Returns the line of each stack id, or ``NO_STACK`` without a stack."""
+        """Returns the user line of each stack, or ``NO_STACK`` without a stack."""
         return pc.fill_null(texts_of(self.line, stack), NO_STACK)
 
 
 @remembered
 def stack_words(snapshot: Snapshot) -> StackWords:
-    """Returns the texts of stacks. A frame without a Python file has only its name."""
+    """Returns the texts of all stacks. A native frame is only its function name."""
     stacks, strings = snapshot.stacks, snapshot.strings
     files, names = (strings.take(ids).to_pylist() for ids in (stacks.file, stacks.name))
     texts, short, nodes = [], [], {}
@@ -107,7 +109,7 @@ def stack_words(snapshot: Snapshot) -> StackWords:
 
 
 _RECORDER, _NATIVE, _OPERATOR, _AUTOGRAD, _PYTHON, _PACKAGE, _GENERATED_CODE, _USER = range(8)
-"""Kinds of frames; the innermost frame of the highest kind names a stack."""
+"""Kinds of frames. A stack is named by the innermost frame of its highest kind."""
 
 
 def _line_of(
@@ -119,14 +121,14 @@ def _line_of(
     if kinds[at] == _AUTOGRAD:
         return nodes[best]
     inside = np.flatnonzero(kinds[:at] == _GENERATED_CODE)
-    # Generated code is named beside the user's line.
+    # The text names the generated code after the user's line.
     return f"{texts[best]}, generated code {short[frames[inside[0]]]}" if len(inside) else texts[best]
 
 
 def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
-    """Returns whether the interpreter ran a frame; native frames mostly have no line.
+    """Returns whether a frame is a Python frame; native frames mostly have no line number.
 
-    A file without an extension (a console script, a notebook cell) is Python if the function name is an identifier.
+    A file without an extension is Python if the function name is an identifier: a console script or notebook cell.
     """
     if file in (None, "", "??"):
         return False
@@ -138,7 +140,10 @@ def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
 
 
 def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
-    """Returns the text of each stack id, null for none. Texts are cut if the column would exceed MAX_COLUMN_BYTES."""
+    """Returns the text of each index, null for -1.
+
+    Texts are shortened if the column would exceed ``MAX_COLUMN_BYTES``.
+    """
     which = np.where(stack == MISSING, len(words) - 1, stack).astype(np.int64)
     sizes = pc.fill_null(pc.binary_length(words), 0).to_numpy()
     if sizes[which].sum() > MAX_COLUMN_BYTES:
@@ -149,24 +154,24 @@ def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
 
 
 def address_texts(address: Int64) -> pa.Array:
-    """Returns addresses as hexadecimal texts; null if unknown."""
+    """Returns addresses in hexadecimal; null if unknown."""
     return pa.array([None if at == MISSING else f"0x{at:x}" for at in address.tolist()], pa.large_string())
 
 
 def stream_texts(snapshot: Snapshot, stream: Ids) -> pa.Array:
-    """Returns names of streams: the default stream, and the file's numbers of the others."""
+    """Returns stream names: "default", or the number in the snapshot."""
     names = ["default" if value == 0 else f"0x{value:x}" if value > 4096 else str(value) for value in snapshot.streams]
     return texts_of(pa.array([*names, None], pa.large_string()), stream)
 
 
 def pool_texts(snapshot: Snapshot, pool: Ids) -> pa.Array:
-    """Returns names of pools: the shared pool, and private pools by id."""
+    """Returns pool names: "default", or "private" with the pool id."""
     names = ["default" if pair == (0, 0) else f"private {pair[0]}.{pair[1]}" for pair in snapshot.pools]
     return texts_of(pa.array([*names, None], pa.large_string()), pool)
 
 
 def changes_of(before: Int64, after: Int64) -> pa.Array:
-    """Returns names of changes of numbers of bytes."""
+    """Returns how each number of bytes changes: "appears", "gone", "grew", "shrank" or "same"."""
     which = np.select([(before == 0) & (after > 0), (before > 0) & (after == 0), after > before, after < before],
                       [0, 1, 2, 3], 4)  # fmt: skip
     return pa.array(["appears", "gone", "grew", "shrank", "same"], pa.string()).take(pa.array(which))

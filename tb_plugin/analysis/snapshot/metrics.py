@@ -1,4 +1,4 @@
-"""Shared metrics of memory snapshots."""
+"""Metrics shared by snapshot views."""
 
 from __future__ import annotations
 

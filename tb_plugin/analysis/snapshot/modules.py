@@ -1,4 +1,4 @@
-"""Modules of allocation stacks."""
+"""Modules that allocated memory, from stacks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tb_plugin.model.snapshot.table import Snapshot
 
 @remembered
 def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
-    """Returns the module of each stack, null if unknown; the last entry is for no stack.
+    """Returns the module that each stack runs in, null if unknown; the last entry is for index -1.
 
-    It is the innermost call of a module whose forward is outside the framework, else the innermost module call.
+    It is the innermost module whose ``forward`` is user code, or else the innermost module.
     """
     stacks, patterns = snapshot.stacks, snapshot.recorder.stages
     frames = _Frames(snapshot, patterns.forward, patterns.setup)
@@ -44,7 +44,7 @@ class _Frames:
         self._is_own = [package_of(text)[0] not in framework for text in texts]
 
     def module(self, every: Sequence[int]) -> str | None:
-        """Returns the module of a stack (innermost frame first)."""
+        """Returns the module of a stack, which lists its innermost frame first."""
         nearest = None
         # Interpreter frames are between the frames of a caller and its callee.
         stack = [frame for frame in every if self._counts[frame]]
@@ -62,7 +62,7 @@ class _Frames:
         inner, outer = stack[place - 1], place
         while outer < len(stack) and self._calls[stack[outer]]:
             name = self._name[stack[outer]]
-            # The profiler names the instance.
+            # Names recorded by the profiler include the instance.
             if module_label(name) != name:
                 return module_label(name)
             outer += 1

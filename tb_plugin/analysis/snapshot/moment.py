@@ -1,7 +1,7 @@
 """Segments, blocks and gaps of a device after one event.
 
-Rows are laid end to end: *position* p of row r is the byte ``p - first[r]`` of its segment. One sorted array has all
-blocks of all rows, so all computations are arithmetic on positions.
+Segments are laid end to end in one virtual address space. *Position* p in segment r is the byte ``p - first[r]`` of
+the segment.
 """
 
 from __future__ import annotations
@@ -25,35 +25,37 @@ LARGE_PAGE = 20 << 20
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Live segments by address; adjacent expandable pieces of one stream and pool are one row."""
+    """Live segments sorted by address. Adjacent parts of one expandable segment are merged."""
 
     address: Int64
     size: Int64
     stream: Int64
     pool: Int64
     is_large: Bool
-    """As recorded, else derived from the size."""
+    """Whether it is a segment for large blocks; derived from the size if not recorded."""
     is_expandable: Bool
     stack: Int64
     pieces: Int64
     first: Int64
-    """Position of each row's first byte, with the total at the end."""
+    """Position of each segment's first byte; the last entry is the total size."""
 
     def __len__(self) -> int:
         return len(self.address)
 
     @property
     def page(self) -> Int64:
-        """Returns the unit that the driver takes back: a whole segment, or a page of an expandable one."""
+        """Returns the smallest unit that can be returned to the driver, in bytes: a segment, or a page of an
+        expandable one.
+        """
         return np.where(self.is_expandable, np.where(self.is_large, LARGE_PAGE, SMALL_PAGE), np.maximum(self.size, 1))
 
     def of(self, position: Int64) -> Int64:
-        """Returns the row of each position."""
+        """Returns the index of the segment at each position."""
         found: Int64 = np.searchsorted(self.first, position, side="right") - 1
         return found
 
     def returnable(self, start: Int64, end: Int64, row: Int64) -> Int64:
-        """Returns the bytes of a free range of a row that could be returned to the driver."""
+        """Returns the bytes of each free range that can be returned to the driver; ``row`` is its segment."""
         page = self.page[row]
         low, high = start - self.first[row], end - self.first[row]
         return np.maximum(high // page + -low // page, 0) * page
@@ -61,7 +63,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Free ranges, in order of their position."""
+    """Free ranges sorted by position; ``row`` is the index of each gap's segment."""
 
     row: Int64
     start: Int64
@@ -70,21 +72,21 @@ class Gaps:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """Memory of a device after an event. Blocks are those in known segments, in order of their position."""
+    """Memory of a device after an event. Blocks are sorted by position."""
 
     levels: DeviceLevels
     event: int
     rows: Rows
     block: Int64
-    """Rows of the device's table of blocks."""
+    """Index of each block in the device's table."""
     row: Int64
-    """Segment row of each block."""
+    """Index of each block's segment."""
     start: Int64
     size: Int64
     is_pending: Bool
-    """Whether the release was requested while a stream may still use the block."""
+    """Whether the block is released but may still be used by a stream."""
     outside: Int64
-    """Blocks outside known segments, as rows of the table of blocks."""
+    """Indices of live blocks that are in none of the segments."""
     gaps: Gaps
 
     @property
@@ -99,7 +101,7 @@ class Moment:
 
     @property
     def pending(self) -> int:
-        """Returns the bytes of blocks that a stream may still use."""
+        """Returns the bytes of blocks that are released but may still be used by a stream."""
         return int(self.size[self.is_pending].sum())
 
     @property
@@ -113,7 +115,7 @@ class Moment:
         return int(self.gaps.size.max(initial=0))
 
     def by_row(self, values: Int64, row: Int64) -> Int64:
-        """Returns sums of values by segment row."""
+        """Sums values per segment; ``row`` is the segment of each value."""
         total = np.zeros(len(self.rows), np.int64)
         np.add.at(total, row, values)
         return total
@@ -170,10 +172,10 @@ def _rows(device: DeviceLevels, event: int) -> Rows:
 
 
 def _items(rows: Rows, start: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns start and end of blocks and row borders, in order, and the position of each block among them."""
+    """Start and end of all blocks and segment boundaries in order, and the index of each block among them."""
     borders = len(rows.first)
     starts, ends = np.concatenate((rows.first, start)), np.concatenate((rows.first, start + size))
-    order = np.argsort(starts, kind="stable")  # a border precedes the blocks that start there
+    order = np.argsort(starts, kind="stable")  # a segment boundary precedes the blocks that start there
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return starts[order], ends[order], place[borders:]
@@ -184,19 +186,19 @@ def _gaps(rows: Rows, start: Int64, size: Int64) -> Gaps:
     reach = np.maximum.accumulate(ends)[:-1]
     free = starts[1:] - reach
     row = rows.of(reach)
-    # Absurd sizes overflow: a range outside all rows is no gap.
+    # Invalid sizes may overflow, so ranges outside all segments are ignored.
     found = np.flatnonzero((free > 0) & (row >= 0) & (row < len(rows)))
     return Gaps(row[found], reach[found], free[found])
 
 
 def stuck_of(moment: Moment) -> Int64:
-    """Returns, by gap, the free bytes that a block of the same segment or page keeps from the driver."""
+    """Returns the bytes of each gap that cannot be returned to the driver because blocks share its segment or page."""
     gaps = moment.gaps
     return gaps.size - moment.rows.returnable(gaps.start, gaps.start + gaps.size, gaps.row)
 
 
 def pinned_by(moment: Moment) -> Int64:
-    """Returns, by block, the bytes that its release would return to the driver."""
+    """Returns the bytes that releasing each block would return to the driver."""
     rows, start, end, row = moment.rows, moment.start, moment.start + moment.size, moment.row
     starts, ends, place = _items(rows, start, moment.size)
     if not len(place):
@@ -211,20 +213,23 @@ def pinned_by(moment: Moment) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Obstacles:
-    """By segment row (``row``): the run of blocks with fewest live bytes whose release would fit a request."""
+    """One row per segment: the adjacent blocks with the fewest live bytes that must be released to fit a request."""
 
     row: Int64
     first: Int64
-    """Position of the run's first block among the blocks of the moment."""
+    """Index of the first of these blocks among the blocks of the moment."""
     count: Int64
     live_bytes: Int64
     gap_start: Int64
     gap_bytes: Int64
-    """The free range without these blocks."""
+    """Size of the free range after these blocks are released."""
 
 
 def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
-    """Returns the obstacles to a request in each chosen row that is large enough, least bytes first."""
+    """Returns the obstacles to a request in each segment that ``chosen`` selects, fewest bytes first.
+
+    Segments smaller than the request are omitted.
+    """
     rows = moment.rows
     starts, ends, place = _items(rows, moment.start, moment.size)
     size = np.zeros(len(starts), np.int64)
@@ -235,7 +240,7 @@ def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
     left = np.maximum.accumulate(ends)
     right = np.searchsorted(starts, left + max(requested, 1))
     row = rows.of(left)
-    # A range that ends with its row: the next border starts the next row.
+    # A range that ends with its segment: the next boundary is the start of the next segment.
     ends_row = np.append((number[1:] == MISSING) & (starts[1:] == left[:-1]), True)
     fits = (right < len(starts)) & (row < len(rows)) & ~ends_row
     fits[fits] = chosen[row[fits]] & (starts[right[fits]] <= rows.first[row[fits] + 1])
@@ -246,7 +251,7 @@ def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
     order = order[np.diff(row[order], prepend=-1) != 0]
     order = order[np.argsort(live[order], kind="stable")]
     at, right = at[order], right[order]
-    # Only blocks are between: the next border is the end of the row.
+    # Only blocks are in between, because the next boundary is the end of the segment.
     return Obstacles(
         row[order],
         number[np.minimum(at + 1, len(number) - 1)],

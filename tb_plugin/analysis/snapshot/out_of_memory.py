@@ -20,13 +20,13 @@ from tb_plugin.payloads import Figure
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# The last ones; a program that retries may have any number.
+# Only the last ones are listed, because a program that retries may have any number.
 MOST_OOMS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class RunningOut:
-    """One event at which memory ran out."""
+    """One out-of-memory event."""
 
     event: int
     requested: int
@@ -34,34 +34,34 @@ class RunningOut:
     stack: int
     moment: Moment
     serves: Bool
-    """Segment rows that its stream, pool and size may use."""
+    """Mask of the segments whose stream, pool and size class can serve the request."""
     obstacles: Obstacles
 
     @property
     def pool_free(self) -> int:
-        """Returns the free bytes that could serve the request."""
+        """Returns the free bytes in segments that can serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].sum())
 
     @property
     def pool_gap(self) -> int:
-        """Returns the largest free range that could serve the request."""
+        """Returns the largest gap in segments that can serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].max(initial=0))
 
     @property
     def cache_free(self) -> int:
-        """Returns the free bytes of the whole cache."""
+        """Returns the free bytes of the entire cache."""
         return self.moment.reserved - self.moment.allocated - self.moment.pending
 
     @property
     def fits_if_contiguous(self) -> bool:
-        """Returns whether the request would fit if all usable free memory were one range."""
+        """Returns whether the request would fit without fragmentation."""
         return self.requested <= self.pool_free + self.device_free
 
     @property
     def cause(self) -> str:
-        """Returns why the request failed: a key of ``_CAUSES``."""
+        """Returns why the request failed, as a key of ``_CAUSES``."""
         if self.pool_gap >= self.requested:
             return "gap"
         if self.fits_if_contiguous:
@@ -72,7 +72,7 @@ class RunningOut:
 
 
 def ran_out(device: DeviceLevels, event: int) -> RunningOut:
-    """Returns the state and the obstacles of a failed request."""
+    """Returns the memory state at a failed request, and the obstacles to it."""
     events, at = device.snapshot.events, device.events.start + event
     moment = moment_at(device, event)
     serves = _same(moment.rows.stream, int(events.stream[at])) & _same(moment.rows.pool, int(events.pool[at]))
@@ -84,13 +84,13 @@ def ran_out(device: DeviceLevels, event: int) -> RunningOut:
 
 
 def _same(values: Int64, value: int) -> Bool:
-    """Returns which values are equal; unrecorded values count as equal."""
+    """Whether each value is equal to ``value``; unrecorded values (-1) count as equal."""
     found: Bool = (values == value) | (values == MISSING) | (value == MISSING)
     return found
 
 
 def last_ooms(device: DeviceLevels) -> list[RunningOut]:
-    """Returns the last failed requests, in order of time."""
+    """Returns the last ``MOST_OOMS`` failed requests, sorted by time."""
     return [ran_out(device, event) for event in ooms_of(device)[-MOST_OOMS:].tolist()]
 
 
@@ -104,7 +104,7 @@ _CAUSES = {
 
 
 def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
-    """Returns the sentence about a failed request, and its figures."""
+    """Returns a sentence about a failed request, and its figures."""
     figures = figures_of(one)
     line = stack_words(one.moment.levels.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
     text = "Memory ran out at event {event_number}: "
@@ -141,7 +141,7 @@ def figures_of(one: RunningOut) -> list[Figure]:
 
 
 def in_way_of(one: RunningOut | None, moment: Moment) -> Bool:
-    """Returns which blocks of a moment belong to the obstacle with fewest bytes."""
+    """Returns a mask of the blocks that are the smallest obstacle to a failed request."""
     found = np.zeros(len(moment.block), np.bool_)
     if one is not None and len(one.obstacles.row):
         first = int(one.obstacles.first[0])

@@ -1,4 +1,4 @@
-"""Training steps in the history of a device, from annotations."""
+"""Training steps in a device's event history, from annotations."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ANNOTATED = "annotations"
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """n steps between n + 1 moments: step i has the events after ``moments[i]`` up to ``moments[i + 1]``."""
+    """Consecutive steps. Step i contains the events after ``moments[i]`` up to and including ``moments[i + 1]``."""
 
     moments: Int64
-    """Event numbers, ascending; -1 is before the first one. Empty without steps."""
+    """Event numbers in ascending order; -1 = before the first event. Empty without steps."""
     labels: tuple[str, ...]
     source: str
 
@@ -30,7 +30,7 @@ class Steps:
         return max(len(self.moments) - 1, 0)
 
     def of(self, event: Int64) -> Int64:
-        """Returns the step of each event: -1 before the first one, the number of steps after the last one."""
+        """Returns the step of each event; -1 before the first step, and the number of steps after the last one."""
         return np.searchsorted(self.moments, event, side="left") - 1
 
 
@@ -38,7 +38,7 @@ NO_STEPS = Steps(np.empty(0, np.int64), (), "")
 
 
 def steps_of(device: DeviceLevels) -> Steps:
-    """Returns the annotated steps of a device; repeated layers or parameters are no steps."""
+    """Returns the annotated steps of a device. Steps are never inferred from repetition."""
     return _steps(device.snapshot, device.place) if device.count else NO_STEPS
 
 
@@ -49,7 +49,10 @@ def _steps(snapshot: Snapshot, place: int) -> Steps:
 
 
 def _annotated(device: DeviceLevels) -> Steps | None:
-    """Returns steps from one annotation's start to the next; the last ends with its annotation, if that is recorded."""
+    """Steps from the start of one annotation to the start of the next.
+
+    The last step ends with its annotation; it is dropped if that end is not recorded.
+    """
     marks = marks_of(device)
     if not len(marks.label):
         return None

@@ -23,12 +23,12 @@ Bool = npt.NDArray[np.bool_]
 
 # The stack has no stage.
 SILENT = -1
-# The stack loads or moves a batch: between the stages in any case.
+# The stack loads or moves a batch, which is never part of a stage.
 DATA = int(max(When)) + 1
 
 
 def tells_stages(device: DeviceLevels) -> bool:
-    """Returns whether any allocation stack of a device has a training stage."""
+    """Returns whether any allocation stack of a device shows a training stage."""
     stacks = device.block("stack")
     stack_stages = _stages(device.snapshot)[stacks[(device.block("begin") != MISSING) & (stacks != MISSING)]]
     return bool(np.isin(stack_stages, (When.FORWARD, When.BACKWARD, When.STEP)).any())
@@ -36,15 +36,12 @@ def tells_stages(device: DeviceLevels) -> bool:
 
 @remembered
 def _stages(snapshot: Snapshot) -> Int8:
-    """Returns the stage of each stack: a stage, DATA or SILENT; the last entry is for no stack.
-
-    An empty stack means that no Python code ran.
-    """
+    """Stage of each stack: a ``When``, DATA or SILENT; the last entry is for index -1."""
     words, stacks, patterns = stack_words(snapshot), snapshot.stacks, snapshot.recorder.stages
     texts = pa.array(words.frame_text, pa.large_string())
 
     def first(pattern: str) -> Int64:
-        """Returns the depth of the first matching frame in each stack; beyond all frames if none matches."""
+        """Depth of the first matching frame in each stack; the total number of frames if none matches."""
         hit = (
             pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
             if pattern
@@ -73,7 +70,7 @@ def _stages(snapshot: Snapshot) -> Int8:
 
 
 def _first(stacks: Stacks, hit: Bool) -> Int64:
-    """Returns the position of the first matching frame of each stack; the number of all frames if none matches."""
+    """Depth of the first matching frame in each stack; the total number of frames if none matches."""
     at = np.append(np.where(hit, np.arange(len(hit)), len(hit)), len(hit))
     found = np.minimum.reduceat(at, stacks.first[:-1]) if len(stacks) else np.empty(0, np.int64)
     empty = stacks.first[1:] == stacks.first[:-1]
@@ -82,7 +79,7 @@ def _first(stacks: Stacks, hit: Bool) -> Int64:
 
 
 def lives_of(device: DeviceLevels) -> Lives:
-    """Returns the stages of allocation and release of each block of a device."""
+    """Returns the training stages in which each block of a device was allocated and released."""
     stack_stages = _stages(device.snapshot)
     begin, freed, stack = device.block("begin"), device.block("freed"), device.block("stack")
     action, own = device.action, device.snapshot.events.stack[device.events]
@@ -93,7 +90,7 @@ def lives_of(device: DeviceLevels) -> Lives:
     for method, stage in (("step", When.STEP), ("zero_grad", When.CLEAR)):
         event_stages[contains(_calls(device.snapshot, method), device.time_ns)] = stage
     edges = _step_edges(device)
-    # A stage is open until another stage or a step starts; only a forward pass continues through stacks without a stage.
+    # A stage lasts until another stage or a step starts. Only a forward pass continues through stacks without a stage.
     hard = np.isin(event_stages, (When.FORWARD, When.BACKWARD, When.STEP, When.CLEAR))
     mark = np.where(hard, event_stages, SILENT).astype(np.int8)
     last = _before(hard, edges, mark)
@@ -107,7 +104,7 @@ def lives_of(device: DeviceLevels) -> Lives:
     passes = np.cumsum(hard & (event_stages == When.FORWARD) & (previous != When.FORWARD))
     run = np.cumsum(turns)
 
-    # A release may have its own stack, else it has that of the allocation.
+    # A release without its own stack is recorded with the stack of the allocation.
     ends = np.flatnonzero((freed != NEVER) & (freed != MISSING))
     at_free = state.copy()
     stated = own[freed[ends]]
@@ -146,7 +143,10 @@ def lives_of(device: DeviceLevels) -> Lives:
 
 
 def _before(marked: Bool, edges: Int64, value: Int8) -> Int8:
-    """Returns the value of the last marked event before each edge; BETWEEN after the start of a step, or without marks."""
+    """Value of the last marked event up to each event.
+
+    Without one since the start of the step, the value is ``When.BETWEEN``.
+    """
     at = np.where(marked, np.arange(len(marked)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
     edge = np.concatenate(([-1], edges))[np.searchsorted(edges, np.arange(len(marked)), side="right")]
@@ -169,13 +169,13 @@ def _step_edges(device: DeviceLevels) -> Int64:
 
 
 def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.NDArray[np.int32]) -> Bool:
-    """Returns whether a block is released before another line allocates; in the backward pass, before any allocation.
+    """Whether each block is released before the next allocation by another line; in the backward pass, by any line.
 
-    Without operators, this is the closest match to temporary memory of one operator.
+    Snapshots have no operators. This rule is the closest match to temporary memory of one operator.
     """
     place = np.searchsorted(allocs, begin)
     other = np.append(stack[allocs[1:]] != stack[allocs[:-1]], True) if len(allocs) else np.empty(0, np.bool_)
-    # By allocation: the next one with another stack.
+    # Index of the next allocation with another stack.
     at = np.where(other, np.arange(len(allocs)), len(allocs))
     following = np.minimum.accumulate(at[::-1])[::-1] + 1
     nearest = np.where(stage == When.BACKWARD, place + 1, following[place])
@@ -183,7 +183,7 @@ def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, s
 
 
 def _comparable_bytes(device: DeviceLevels) -> Int64:
-    """Returns comparable bytes of each block: remaining blocks have requested sizes, a history may round them."""
+    """Bytes of each block, rounded up to a common unit, because the history may contain rounded sizes."""
     size, requested = device.block("size"), device.block("requested")
     grain = max(int(np.gcd.reduce(size)), 1) if len(size) else 1
     return np.where(requested > 0, -(-requested // grain) * grain, size)

@@ -1,4 +1,4 @@
-"""Lanes of timeline tracks: division, names and order."""
+"""Lanes of timeline tracks: kinds, names and order."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ID = {
 
 
 def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(None)) -> Int32:
-    """Returns the lane number of rows (by default all), from track and kind."""
+    """Returns the lane number of these rows, which encodes track and kind of event."""
     track = trace.track[rows]
     group = _GROUP_OF_KIND[trace.kind[rows]]
     if any(one.is_async for one in trace.tracks):
@@ -72,7 +72,7 @@ class Lanes:
     events: Int64
 
     def places(self, trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the position of each row's lane."""
+        """Returns the index of each row's lane in the drawing order."""
         place = np.empty(len(trace.tracks) * _LANES, np.int32)
         place[self.number] = np.arange(len(self.number))
         found: Int32 = place[lane_of(trace, rows)]
@@ -105,7 +105,7 @@ def lanes_of(trace: TraceTable) -> Lanes:
 
 
 def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
-    """Returns the description of each lane; ``rows`` are their heights."""
+    """Returns the description of each lane; ``rows`` contains their heights."""
     # Without operators, ranges are normal events.
     calls = bool(of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME).any())
     return [

@@ -1,8 +1,8 @@
 """Levels of detail of the timeline, computed once.
 
-A level has time cells, each four times as long as on the level below. On one line of the drawing, events that are shorter
-than a cell and start in the same cell are one item; longer ones are separate. So items depend on the level, never on the
-viewport, and cells nest: each level is built from any finer one.
+Each level divides time into cells, four times as long as on the level below. Adjacent events on a line are merged
+into one item if they are shorter than a cell and start in the same cell. So items depend only on the level, not on
+the viewport. Cells are nested, so each level can be built from any finer one.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _MAX_DEPTH = np.iinfo(np.int16).max
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Items of a level, by position.
+    """Items of a level, each merged from one or more adjacent events.
 
-    ``first`` and ``last``: rows (of the trace table) of the first and last event of an item. ``longest``: the row of its
-    longest event (ties: the first). ``busy_ns``: the sum of durations.
+    ``first`` and ``last`` are the rows of an item's first and last event. ``longest`` is the row of its longest
+    event (the first of several). ``busy_ns`` is the sum of durations.
     """
 
     first: Int32
@@ -54,20 +54,20 @@ class Items:
     busy_ns: Int64
 
     def take(self, chosen: Int64 | slice) -> Items:
-        """Returns some of the items."""
+        """Returns the items at these indices."""
         return Items(*(getattr(self, name)[chosen] for name in Items.__dataclass_fields__))
 
 
 def concatenate_items(several: Sequence[Items]) -> Items:
-    """Returns items one after the other."""
+    """Concatenates items."""
     return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """All items of a level, sorted by (line, start); line i has ``bounds[i]`` to ``bounds[i + 1]``.
+    """All items of a level, sorted by line, then start. Line i has the items ``bounds[i]`` to ``bounds[i + 1]``.
 
-    If nothing is merged, only event rows are stored.
+    ``merged`` is None if no events are merged.
     """
 
     cell_ns: int
@@ -76,7 +76,7 @@ class Level:
     merged: Items | None = None
 
     def items(self, trace: TraceTable, positions: Int64 | slice = slice(None)) -> Items:
-        """Returns some items."""
+        """Returns the items at these indices."""
         if self.merged is not None:
             return self.merged.take(positions)
         first = self.first[positions]
@@ -85,7 +85,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Pyramid:
-    """The levels of one trace. Lines are rows of the drawing: ``lane`` and ``depth`` of each, in the order of lanes."""
+    """All levels of one trace. Line i is drawn at ``depth[i]`` of the lane ``lane[i]``."""
 
     trace: TraceTable
     lanes: list[TimelineTrack]
@@ -94,11 +94,13 @@ class Pyramid:
     # A level with more than half of the items of the one below is the same object.
     levels: list[Level]
     module: Int32 | None
-    """String id of the innermost nn.Module around a Python or module call, by row; None without module calls."""
+    """Name (string id) of the innermost nn.Module enclosing each Python row; None if the trace contains no module
+    calls.
+    """
 
     @cached_property
     def groups(self) -> Int64:
-        """Returns bounds of the groups: group g has the lines ``groups[g]`` to ``groups[g + 1]``."""
+        """Returns the bounds of lane groups: group g contains the lines ``groups[g]`` to ``groups[g + 1]``."""
         bounds = [0]
         for line in (np.flatnonzero(np.diff(self.lane, append=MISSING)) + 1).tolist():
             if line - bounds[-1] >= GROUP_ROWS or line == len(self.lane):
@@ -106,10 +108,10 @@ class Pyramid:
         return np.array(bounds, np.int64)
 
     def tile(self, level: int, group: int, number: int) -> tuple[Int64, Items]:
-        """Returns lines and items of a group that overlap a tile, in order of lines and time."""
+        """Returns the items of a group that overlap a tile and the line of each, sorted by line and time."""
         start_ns, end_ns = (min((number + i) * tile_ns(level), _AFTER_ALL_TIMES) for i in range(2))
         chosen = self.levels[level]
-        # Table rows are in order of time, so positions are found by row without storing times. The type must match the
+        # Table rows are sorted by time, so items are found by row without storing times. The type must match the
         # searched array, otherwise it would be copied.
         time = np.searchsorted(self.trace.start_ns, np.array((start_ns, end_ns), np.int64)).astype(np.int32)
         lines = np.arange(self.groups[group], self.groups[group + 1])
@@ -126,15 +128,15 @@ class Pyramid:
         return of_line[touches], found.take(touches)
 
     def start_ns(self, items: Items) -> Int64:
-        """Returns the starts of items."""
+        """Returns the start of each item."""
         return self.trace.start_ns[items.first]
 
     def end_ns(self, items: Items) -> Int64:
-        """Returns the ends of items."""
+        """Returns the end of each item."""
         return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
 
     def modules(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns string ids of the innermost modules around events (around the launch of device work); -1 = none."""
+        """Returns the name (string id) of the innermost module enclosing each event or its launch (-1 = none)."""
         if self.module is None:
             return np.full(len(rows), MISSING, np.int32)
         trace = self.trace
@@ -146,17 +148,17 @@ class Pyramid:
 
 
 def cell_ns(level: int) -> int:
-    """Returns the length of a level's cells."""
+    """Returns the length of a cell on this level."""
     return 1 if level == 0 else 1 << (FINEST_BITS + FACTOR_BITS * (level - 1))
 
 
 def tile_ns(level: int) -> int:
-    """Returns the length of a level's tiles."""
+    """Returns the length of a tile on this level."""
     return TILE_CELLS * cell_ns(max(level, 1))
 
 
 def build(trace: TraceTable) -> Pyramid:
-    """Returns all levels, up to the one with the whole trace in a tile."""
+    """Builds all levels, up to the one whose first tile covers the entire trace."""
     deepest = int(trace.depth.max(initial=0))
     # Four bytes per event instead of eight for arrays over all events.
     lines = group(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
@@ -174,7 +176,7 @@ def build(trace: TraceTable) -> Pyramid:
     line = line[rows]
     raw = Level(cell_ns(0), np.searchsorted(line, np.arange(len(lines) + 1)), rows)
     del line, lines, rank
-    # Millions of marks without length may overlap.
+    # Merge events of zero length, because millions of them may overlap.
     levels = [raw if trace.dur_ns.all() else _merged(trace, raw, cell_ns(0))]
     while tile_ns(len(levels) - 1) < trace.coverage.end_ns:
         levels.append(_merged(trace, levels[-1], cell_ns(len(levels)), worth=0.5))
@@ -189,9 +191,9 @@ def build(trace: TraceTable) -> Pyramid:
 
 
 def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> Level:
-    """Merges adjacent events that are narrower than a cell and start in the same one.
+    """Merges adjacent events that are shorter than ``cell`` and start in the same cell.
 
-    Returns the level itself if more than that share of its items would remain.
+    Returns the level unchanged if more than the share ``worth`` of its items would remain.
     """
     items = level.items(trace)
     if not len(items.first):
@@ -231,5 +233,5 @@ def _modules(trace: TraceTable) -> Int32 | None:
 
 @remembered
 def pyramid_of(trace: TraceTable) -> Pyramid:
-    """Returns the pyramid of a trace; the last one is cached for the timeline's head."""
+    """Returns the pyramid of a trace, cached."""
     return build(trace)

@@ -1,4 +1,4 @@
-"""Timeline tiles as Arrow columns, several per answer."""
+"""Timeline tiles as Arrow columns."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ENOUGH_ITEMS = 8_000
 
 
 class Tile(NamedTuple):
-    """A group of lanes and a stretch of time, both by number."""
+    """A group of lanes and a time range, both by number."""
 
     group: int
     number: int
-    """Position of the tile within its level."""
+    """Index of the tile on its level, from time 0."""
 
 
 def parse_tiles(text: str) -> tuple[Tile, ...]:
-    """Returns the tiles of comma-separated ``group.number`` pairs. Raises BadRequest."""
+    """Parses comma-separated ``group.number`` pairs. Raises BadRequest for invalid text."""
     if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,18}(,[0-9]{1,9}\.[0-9]{1,18}){0,63}", text):
         raise BadRequest(
             "These are not tiles.", "tiles", f"Write group.number, separated by commas, at most {MAX_TILES}."
@@ -42,12 +42,13 @@ def parse_tiles(text: str) -> tuple[Tile, ...]:
 
 
 def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
-    """Returns the first tiles (at least one) as an Arrow IPC stream; its metadata says how many (``tiles``).
+    """Returns the first tiles as an Arrow IPC stream, at least one; the metadata key ``tiles`` is their number.
 
-    Columns: ``tile`` (position in the request), ``lane``, ``row``, ``start`` and ``dur`` (ns, exact below 2**53), ``idle``
-    (ns of ``dur`` without an event), ``count``, ``event`` (row of the trace table; the longest of several), and of that event
-    ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (the innermost nn.Module around it or its launch). Sorted
-    by tile, lane, row, start. Raises BadRequest.
+    Each row is one item. ``tile`` is the index in the request. ``start`` and ``dur`` are nanoseconds, exact below
+    2**53. ``idle`` is the part of ``dur`` without an event. ``count`` is the number of merged events, and ``event``
+    is the trace row of the longest one. ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (innermost
+    enclosing nn.Module) describe this event. Rows are sorted by tile, lane, row and start. Raises BadRequest for an
+    unknown level or group.
     """
     if not 0 <= level < len(pyramid.levels):
         raise BadRequest("There is no such level.", "level", f"Levels are numbered 0 to {len(pyramid.levels) - 1}.")
@@ -93,7 +94,7 @@ def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Item
 
 
 def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-    """Returns category numbers of events: their kinds, with kernels of collectives as a separate one."""
+    """Returns the category number of each event: its kind, or a separate number for collective kernels."""
     kind = trace.kind[rows]
     return np.where(trace.is_collective[rows] & (kind == EventKind.KERNEL), COMMUNICATION, kind).astype(np.uint8)
 

@@ -1,6 +1,6 @@
-"""Snapshots from reader output.
+"""Assembly of snapshots from reader output.
 
-It derives lifetimes of blocks and segments, orders devices and shifts times to start at 0.
+Derives the lifetimes of blocks and segments, sorts the devices, and shifts times to start at 0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def assemble(raw: RawSnapshot) -> Snapshot:
-    """Returns the snapshot with every block and segment of the history and the final state."""
+    """Returns the snapshot with all blocks and segments of the history and of the final state."""
     events = raw.events
     order = (
         np.argsort(_last_host(events.device), kind="stable") if (np.diff(_last_host(events.device)) < 0).any() else None
@@ -77,7 +77,7 @@ def assemble(raw: RawSnapshot) -> Snapshot:
     )
 
 
-# Events of dumps and programs that say nothing about memory.
+# Marks of snapshots and user annotations. They do not change memory.
 _MARKS = (Action.SNAPSHOT, Action.ANNOTATE)
 
 
@@ -140,7 +140,7 @@ def _device(
     segments = np.flatnonzero(raw.segments.device == device)
     blocks = raw.blocks
     used = np.flatnonzero((blocks.state != State.INACTIVE) & (raw.segments.device[blocks.segment] == device))
-    # Blocks whose place is not stated cannot be matched; without a history they are all that is known.
+    # Blocks without an address cannot be matched with events. Without a history, keep them anyway.
     used = used[(blocks.address[used] != MISSING) | (len(mine.action) == 0)]
     final = Final(used, blocks.address[used], blocks.state[used]) if len(segments) else None
     lives = lives_of(mine.action, mine.address, final)
@@ -190,14 +190,14 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
     segment = _values_at(final.segment, left)
     none = np.empty(0, np.int32)
     nobody = np.full(len(event), MISSING)
-    # What a release says is said when it is asked for: by other code than that which allocated.
+    # Context and metadata of a release event describe the releasing code, so only allocation events are used.
     asking = np.where(lives.begin[order] == MISSING, MISSING, event)
     asked, stated = _values_at(events.size, event), _values_at(final.size, left)
     size, requested = np.where(stated == MISSING, asked, stated), _or(none, nobody, final.requested, left)
     known = stated[stated != MISSING]
-    # Profiles of a host that PyTorch converted state neither whole blocks nor settings.
+    # Host profiles that PyTorch converted have neither rounded block sizes nor allocator settings.
     rounds = not (known % ROUNDED).any() if len(known) else bool(raw.settings)
-    # Events state what was asked for: a size is no whole block, or another one than that of its block in the end.
+    # Events contain requested sizes if a size is not rounded, or differs from the block's size in the final state.
     differs = (asked != MISSING) & (stated != MISSING) & (asked != stated)
     asks = differs.any() or (events.size[events.action == Action.ALLOC] % ROUNDED).any()
     if device != HOST and rounds and asks:
@@ -221,9 +221,10 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
 
 
 def _repeats_stacks(raw: RawSnapshot, events: Events, lives: Lives) -> bool:
-    """Whether releases state the stack of the allocation: all of them do whose allocation is recorded, and some are.
+    """Returns whether release events carry the stack of the allocation instead of their own.
 
-    PyTorch writes that of the release where it was set to record it (``context="all"``), else that of the allocation.
+    PyTorch records the stack of the release only with ``context="all"``. The answer is yes if every release with a
+    stack has the stack of its recorded allocation.
     """
     recorded = (lives.event != MISSING) & (lives.begin == lives.event)
     whole = np.flatnonzero(recorded & (lives.freed != NEVER) & (lives.freed != MISSING))
@@ -242,7 +243,7 @@ def _segments(
     left = _values_at(rows, left)
     final = raw.segments
     nobody, none = np.full(len(order), MISSING), np.empty(0, np.int8)
-    # A piece that was unmapped later is none of the final state, and is expandable all the same.
+    # Ranges that were unmapped later are expandable too, although the final state does not contain them.
     mapped = np.isin(_values_at(events.action, event), (Action.SEGMENT_MAP, Action.SEGMENT_UNMAP))
     return {
         "device": np.full(len(order), device),

@@ -1,4 +1,4 @@
-"""Blocks of a device from its events: matching of releases to allocations."""
+"""Lifetimes of memory blocks, from allocation and release events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Final:
-    """Blocks in use at the end, by address; rows of the file."""
+    """Blocks in use at the end of the history. ``row`` is the row in the file."""
 
     row: Int64
     address: Int64
@@ -26,12 +26,12 @@ class Final:
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Lifetimes of the blocks of a device, with their events and final rows."""
+    """Lifetimes of a device's blocks, in event numbers (see ``snapshot.table``)."""
 
     event: Int32
-    """The event with its details, -1 = none."""
+    """Event with the details of the block; -1 = none."""
     final: Int32
-    """Its row in the final state, -1 = not there."""
+    """Row of the block in the final state; -1 if the block is not in it."""
     begin: Int32
     freed: Int32
     end: Int32
@@ -42,28 +42,30 @@ class Lives:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Events of one address up to its next allocation; columns by group, except ``what``."""
+    """Groups of events: those of one address up to its next allocation.
+
+    All columns but ``what`` have one row per group.
+    """
 
     what: npt.NDArray[np.int8]
-    """Actions by address and number."""
+    """Action of each event, sorted by address and event number."""
     event: Int32
-    """The first of each."""
     address: Int64
     is_known: Bool
-    """Whether it starts with an allocation."""
+    """Whether the group starts with an allocation."""
     requested: Int32
     completed: Int32
     following: Int32
-    """The first event of the next group of the address, NEVER for the last."""
+    """First event of the next group at this address; NEVER for the last group."""
 
 
 def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) -> Lives:
-    """Returns the blocks of a device from its events and final state (None if unknown).
+    """Returns the lifetimes of a device's blocks from its events and its final state (None if unknown).
 
-    Events of one address between two allocations belong to one block: the first release request and the first
-    completion. A block without a recorded completion ends with the request, unless the final state still has it. A
-    block from before the history with only a completion was requested before it, if requests are recorded at all: if
-    every block allocated in the history has one.
+    The events of one address between two allocations describe one block: its first release request and its first
+    completed release. If no completed release was recorded, the block ends with the request, unless the final state
+    still contains it. A block allocated before the history may have only a completed release. If the history
+    records release requests at all, the request for that block came before the history.
     """
     groups = _grouped(action, address)
     requested, completed, following = groups.requested, groups.completed, groups.following
@@ -71,7 +73,7 @@ def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) 
     alone = (completed != NEVER) & (requested == NEVER)
     if not (alone & groups.is_known).any():
         freed[alone] = MISSING
-    last = np.flatnonzero(following == NEVER)  # one for each address
+    last = np.flatnonzero(following == NEVER)  # one per address
     left, extra = _left(groups, last[completed[last] == NEVER], final)
     silent = (completed == NEVER) & (requested != NEVER) & (left == MISSING)
     end[silent] = requested[silent]
@@ -96,7 +98,7 @@ def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) 
 
 
 def _grouped(action: npt.NDArray[np.int8], address: Int64) -> _Groups:
-    # Numbers of events fit 32 bits: with millions of them that is what the memory goes to.
+    # 32-bit event numbers halve the memory needed for millions of events.
     rows = np.flatnonzero(action <= Action.FREE_COMPLETED).astype(np.int32)
     order = rows[np.argsort(address[rows], kind="stable").astype(np.int32)]
     del rows
@@ -144,9 +146,9 @@ def _take(values: Int32, at: Int32) -> Int32:
 
 
 def _earlier(extra: Int32, final: Final | None, place: Int64, end: Int32) -> tuple[Int32, Int32]:
-    """When blocks began and were freed of which the final state alone knows: before the first event.
+    """Returns when the blocks that only the final state contains were allocated and freed.
 
-    One at an address that events speak of began when these ended.
+    They were allocated before the history, or right after the last recorded block at their address had ended.
     """
     begin = np.full(len(extra), MISSING, np.int32)
     if final is None or not len(extra):

@@ -1,4 +1,4 @@
-"""Segments of a device from its events: reserved address ranges over time."""
+"""Segments of a device: reserved address ranges over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """Reserved addresses; ``event`` and ``final`` have their details (-1 = none)."""
+    """Reserved address ranges over time. ``event`` and ``final`` are the rows with their details (-1 = none)."""
 
     address: Int64
     size: Int64
@@ -29,10 +29,10 @@ class Ranges:
 def fixed_ranges(
     action: npt.NDArray[np.int8], address: Int64, size: Int64, final_at: Int64, final_size: Int64
 ) -> tuple[Ranges, int]:
-    """Returns the segments allocated as a whole, and the number of inconsistent events.
+    """Returns the segments that were allocated as a whole, and the number of inconsistent events.
 
-    Between two allocations of one address there is at most one release; a segment of the final state without an
-    allocation event existed before.
+    Each allocation is matched with the first release before the next allocation at the same address. A segment of
+    the final state without an allocation event existed before the history.
     """
     rows = np.flatnonzero((action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_FREE))
     order = rows[np.argsort(address[rows], kind="stable")]
@@ -76,11 +76,10 @@ def fixed_ranges(
 def mapped_ranges(
     action: npt.NDArray[np.int8], address: Int64, size: Int64, final_at: Int64, final_size: Int64
 ) -> tuple[Ranges, int]:
-    """Returns the pieces of expandable segments, from the final state backwards, and the number of inconsistent
-    events.
+    """Returns the mapped ranges of expandable segments, and the number of inconsistent events.
 
-    Such events are as rare as driver calls, so a loop is enough. Each cuts pieces at two places at most, and each piece
-    is finished once.
+    Replays the events backwards from the final state. A Python loop is fast enough, because such events are as rare
+    as driver calls.
     """
     held = _Held()
     for i, (at, length) in enumerate(zip(final_at.tolist(), final_size.tolist(), strict=True)):
@@ -96,7 +95,7 @@ def mapped_ranges(
         pieces = held.cut(at, to)
         odd += sum(stop - start for start, stop, _ in pieces) < to - at
         made += [(start, stop - start, row, end, row, final) for start, stop, (end, final) in pieces]
-    # Of what was there before and went later, the event that took it away alone can tell.
+    # For ranges from before the history, the event that unmapped them has the details.
     made += [
         (start, stop - start, MISSING, end, MISSING if end == NEVER else end, final)
         for start, stop, (end, final) in held.all()
@@ -106,14 +105,14 @@ def mapped_ranges(
 
 
 class _Held:
-    """Disjoint ranges by their start, each with its details."""
+    """Disjoint address ranges, sorted by start, each with its details."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._held: dict[int, tuple[int, tuple[int, int]]] = {}
 
     def add(self, start: int, stop: int, about: tuple[int, int]) -> int:
-        """Adds the missing part of a range; returns its size."""
+        """Adds the parts of a range that are not covered yet. Returns the number of bytes added."""
         added = 0
         for low, high in self._gaps(start, stop):
             insort(self._starts, low)
@@ -137,7 +136,7 @@ class _Held:
         return [low for low in self._starts[first : bisect_left(self._starts, stop)] if self._held[low][0] > start]
 
     def cut(self, start: int, stop: int) -> list[tuple[int, int, tuple[int, int]]]:
-        """Removes a range; returns its pieces."""
+        """Removes a range. Returns the removed parts with their details."""
         pieces = []
         for low in self._touching(start, stop):
             high, about = self._held.pop(low)
@@ -150,5 +149,4 @@ class _Held:
         return pieces
 
     def all(self) -> list[tuple[int, int, tuple[int, int]]]:
-        """Returns all ranges."""
         return [(low, *self._held[low]) for low in self._starts]

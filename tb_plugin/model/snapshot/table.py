@@ -1,8 +1,9 @@
 """The snapshot model, as returned by a reader and as assembled.
 
-Events are numbered from 0 on each device; *after event e* is the state that includes it, and -1 is the state before the
-first one. A block or a segment *lives* from ``begin`` to ``end``: it exists after event e when ``begin <= e < end``.
-Those from before the first event begin at -1; those left at the end end at ``NEVER``.
+Events are numbered from 0 on each device. The state *after event e* includes that event; -1 is the state before the
+first event. A block or a segment *lives* from ``begin`` to ``end``: it exists after event e if ``begin <= e <
+end``. Blocks and segments that existed before the first event have ``begin`` -1. Those that still exist after the
+last one have ``end`` ``NEVER``.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ Int16 = npt.NDArray[np.int16]
 Int8 = npt.NDArray[np.int8]
 Bool = npt.NDArray[np.bool_]
 
-# The end of what still exists after the last event.
+# End of blocks and segments that still exist after the last event.
 NEVER = 2**31 - 1
-# The device of pinned host memory.
+# Device number of pinned host memory.
 HOST = -1
 
 
 class Action(IntEnum):
-    """Actions of the allocator; PyTorch's names in capitals."""
+    """Actions of the allocator. The names are PyTorch's, in upper case."""
 
     ALLOC = 0
     FREE_REQUESTED = 1
@@ -49,41 +50,41 @@ class Action(IntEnum):
 
 
 class State(IntEnum):
-    """State of a block of a segment."""
+    """State of a memory block."""
 
     INACTIVE = 0
     PENDING = 1
-    """Its release was requested; a stream may still use it."""
+    """Its release was requested, but a stream may still use it."""
     ALLOCATED = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """The history by device, in file order. -1 = absent, unless noted."""
+    """Allocator events by device, in file order. -1 = absent, unless noted otherwise."""
 
     device: Int16 = no_rows(np.int16)
     action: Int8 = no_rows(np.int8)
     address: Int64 = no_rows(np.int64)
-    """For an OOM event: free bytes of the device."""
+    """Address of the block or segment; for an OOM event, the free bytes of the device."""
     size: Int64 = no_rows(np.int64)
     stream: Int16 = no_rows(np.int16)
-    """Position in ``Snapshot.streams``."""
+    """Index into ``Snapshot.streams``."""
     time_ns: Int64 = no_rows(np.int64)
-    """Since the epoch in a RawSnapshot, since ``origin_ns`` in a Snapshot."""
+    """Nanoseconds, since 1970 in a RawSnapshot and since ``origin_ns`` in a Snapshot."""
     stack: Int32 = no_rows(np.int32)
     pool: Int16 = no_rows(np.int16)
-    """Position in ``Snapshot.pools``."""
+    """Index into ``Snapshot.pools``."""
     context: Int32 = no_rows(np.int32)
     """String id of the compiled region that was running."""
     metadata: Int32 = no_rows(np.int32)
-    """String id of user metadata."""
+    """String id of metadata set by the user."""
     category: Int32 = no_rows(np.int32)
-    """String id; only in synthetic snapshots."""
+    """String id of the category; only synthetic snapshots have one."""
 
 
 @dataclass(frozen=True, eq=False)
 class FinalSegments:
-    """Segments at the moment of the snapshot."""
+    """Segments at the time of the snapshot."""
 
     device: Int16 = no_rows(np.int16)
     address: Int64 = no_rows(np.int64)
@@ -91,32 +92,32 @@ class FinalSegments:
     stream: Int16 = no_rows(np.int16)
     pool: Int16 = no_rows(np.int16)
     is_large: Int8 = no_rows(np.int8)
-    """-1 = not reported."""
+    """1 for the large pool, 0 for the small one; -1 if not reported."""
     is_expandable: Int8 = no_rows(np.int8)
     stack: Int32 = no_rows(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class FinalBlocks:
-    """Blocks at the moment of the snapshot; ``segment`` is a position in the FinalSegments."""
+    """Blocks at the time of the snapshot. ``segment`` is an index into FinalSegments."""
 
     segment: Int32 = no_rows(np.int32)
     address: Int64 = no_rows(np.int64)
     size: Int64 = no_rows(np.int64)
     requested: Int64 = no_rows(np.int64)
-    """Requested bytes; -1 = not reported."""
+    """Requested bytes; -1 if not reported."""
     state: Int8 = no_rows(np.int8)
     stack: Int32 = no_rows(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class Stacks:
-    """Distinct call stacks: frames ``frame[first[i]:first[i + 1]]`` of stack i, innermost first."""
+    """Distinct call stacks. Stack i has the frames ``frame[first[i]:first[i + 1]]``, innermost first."""
 
     first: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     frame: Int32 = no_rows(np.int32)
     file: Int32 = no_rows(np.int32)
-    """String ids, by frame."""
+    """String id of the source file of each frame."""
     line: Int32 = no_rows(np.int32)
     name: Int32 = no_rows(np.int32)
 
@@ -126,7 +127,7 @@ class Stacks:
 
 @dataclass(frozen=True, eq=False)
 class Annotations:
-    """Annotations (``record_function``) during the history."""
+    """User annotations (``record_function``) during the history."""
 
     device: Int16 = no_rows(np.int16)
     name: Int32 = no_rows(np.int32)
@@ -136,7 +137,7 @@ class Annotations:
 
 @dataclass(frozen=True, eq=False)
 class RawSnapshot:
-    """The file as columns, from a reader, without derived data."""
+    """The contents of a snapshot file as columns, without derived data."""
 
     events: Events
     segments: FinalSegments
@@ -145,41 +146,43 @@ class RawSnapshot:
     annotations: Annotations
     strings: StringTable
     streams: tuple[int, ...]
-    """Values of the streams; 0 is the default stream."""
+    """Stream ids; 0 is the default stream."""
     pools: tuple[tuple[int, int], ...]
-    """(0, 0) is the shared pool."""
+    """Ids of memory pools; (0, 0) is the shared pool."""
     devices: int
     """Number of device histories in the file, including empty ones."""
     settings: Mapping[str, Any]
-    """Allocator settings in the file."""
     report: ReadReport
     recorder: Recorder
     device_type: int = MISSING
-    """c10 DeviceType of its devices, as in MemoryEvents of a trace; -1 = not reported."""
+    """c10 DeviceType of the devices, as in MemoryEvents; -1 if not reported."""
     overflowed: tuple[int, ...] = ()
-    """Devices with a trimmed history."""
+    """Devices whose history was truncated because the recorder's buffer was full."""
     max_entries: int | None = None
-    """Maximum number of events of the recorder, if reported."""
+    """Maximum number of events that the recorder keeps; None if not reported."""
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Blocks by device, then by first event; those from before the history first."""
+    """Memory blocks, sorted by device and first event. Blocks from before the history come first."""
 
     device: Int16
     address: Int64
     size: Int64
     requested: Int64
-    """Requested bytes, only for blocks left at the end; -1 = unknown."""
+    """Requested bytes of blocks that exist at the end; -1 = unknown."""
     stream: Int16
     pool: Int16
     stack: Int32
-    """Stack of the allocation; before the history, that of the snapshot or of the release, if releases repeat it."""
+    """Stack of the allocation.
+
+    For blocks from before the history it comes from the final state or the release event.
+    """
     begin: Int32
     freed: Int32
-    """Event that requested its release."""
+    """Event that requested the release."""
     end: Int32
-    """Event after which its memory could be reused."""
+    """Event after which the memory could be reused."""
     category: Int32
     context: Int32
     metadata: Int32
@@ -187,7 +190,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Reserved ranges of addresses by device, then by their first event."""
+    """Reserved address ranges, sorted by device and first event."""
 
     device: Int16
     address: Int64
@@ -203,25 +206,25 @@ class Segments:
 
 @dataclass(frozen=True)
 class Oddities:
-    """Inconsistencies in the history of a device, as numbers of events."""
+    """Numbers of inconsistencies in the history of a device."""
 
     unmatched_releases: int = 0
     """Releases of an address that was not allocated."""
     unreleased_reuse: int = 0
-    """Blocks whose address was reused without a recorded release; they end there."""
+    """Blocks without a recorded release whose address was allocated again. They end at that allocation."""
     lost_blocks: int = 0
-    """Blocks that were allocated, never released, and are missing in the final state."""
+    """Blocks without a recorded release that are missing from the final state."""
     unmatched_segments: int = 0
     """Segments whose allocation or release contradicts other events."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A snapshot for analyses."""
+    """An allocator snapshot, ready for analysis."""
 
     events: Events
     first: Int64
-    """Row of each device's first event, with the total at the end; devices as in ``names``."""
+    """Index of each device's first event, followed by the number of events. Devices as in ``device_ids``."""
     blocks: Blocks
     segments: Segments
     stacks: Stacks
@@ -230,17 +233,17 @@ class Snapshot:
     streams: tuple[int, ...]
     pools: tuple[tuple[int, int], ...]
     device_ids: tuple[int, ...]
-    """Devices with any data, HOST last."""
+    """Devices with any data; ``HOST`` comes last."""
     settings: Mapping[str, Any]
     report: ReadReport
     recorder: Recorder
     device_type: int
     has_history: bool
-    """Whether any device has one. Marks alone (of dumps and the program) are no history."""
+    """Whether any device has allocator events. Snapshot and annotation marks alone do not count."""
     origin_ns: int
-    """Epoch time of 0; 0 when no event has a time."""
+    """Time 0 in nanoseconds since 1970; 0 if no event has a time."""
     has_times: bool
     oddities: tuple[Oddities, ...]
-    """By device, as ``device_ids``."""
+    """One entry per device, in the order of ``device_ids``."""
     overflowed: tuple[int, ...]
     max_entries: int | None

@@ -1,6 +1,6 @@
-"""The trace model from reader output.
+"""Assembly of the trace model from reader output.
 
-It sorts rows, removes impossible times, nests and links rows, and finds the steps.
+Sorts rows, removes impossible times, nests and links rows, and finds the steps.
 """
 
 from __future__ import annotations
@@ -44,15 +44,16 @@ Int16 = npt.NDArray[np.int16]
 Bool = npt.NDArray[np.bool_]
 
 _WIDE = re.compile(r"\b(?:float|float32|double|float64)\b", re.IGNORECASE)
-# Narrow element types of inputs: products of wide types may run outside a matrix unit.
+# Input types that need a matrix unit. Multiplications of wider types may run without one.
 _NARROW = re.compile(r"half|float16|float8|u?int8|char", re.IGNORECASE)
 Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArgs, AsyncRows)
 
 
 def assemble(raw: RawTrace) -> TraceTable:
-    """Returns the model of a raw trace. Times become relative to the first kept event; n log n in the number of rows.
+    """Returns the model of a raw trace. Times become relative to the first remaining event.
 
-    In one piece, long as it is: half of it names the columns, and the other half is the order in which they come about.
+    Takes n log n time in the number of rows. The function is long because most of it lists columns in the order
+    they are computed.
     """
     merged = separated(raw)
     raw = merged.raw
@@ -202,7 +203,7 @@ def _devices(raw: RawTrace) -> tuple[tuple[DeviceInfo, ...], Int16]:
         return (not text.isdecimal(), int(text) if text.isdecimal() else 0, text)
 
     by_number = sorted(range(len(raw.devices)), key=number)
-    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last one answers for -1
+    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last entry is for index -1
     place[by_number] = np.arange(len(raw.devices), dtype=np.int16)
     return tuple(raw.devices[i] for i in by_number), place[raw.device]
 
@@ -210,7 +211,7 @@ def _devices(raw: RawTrace) -> tuple[tuple[DeviceInfo, ...], Int16]:
 def _moved(section: Section, position: Int32) -> Section:
     row = position[section.row]
     kept = np.flatnonzero(row != MISSING)
-    # A row stands in a section once: writing each to its place sorts them.
+    # A section contains each row at most once, so writing each to its position sorts them.
     place = np.full(len(position), MISSING, np.int32)
     place[row[kept]] = kept
     order = place[place != MISSING]
@@ -219,9 +220,10 @@ def _moved(section: Section, position: Int32) -> Section:
 
 
 def _op_tree(rows: Rows, nests: Nests, window: Window | None) -> tuple[Int32, Int64, Bool]:
-    """Parents and self time among operators, modules and runtime calls, for all rows.
+    """Returns parents and self times of operators, modules and runtime calls, for all rows.
 
-    Of a row that crosses the edge of a window only the time inside is its own: its children outside were not read.
+    If a row extends beyond the opened window, its self time includes only time inside the window: child events
+    outside were not read.
     """
     parent = np.full(len(rows.start), MISSING, np.int32)
     self_ns = rows.end - rows.start
@@ -282,9 +284,10 @@ def _python(rows: Rows, nests: Nests) -> Int32:
 
 
 def _collective(known: Bool, rows: Rows, operator: Int32, launch: Int32) -> Bool:
-    """Kernels that a collective operator launched itself are communication, whatever their name.
+    """Returns which rows are communication. Kernels launched by a collective operator always are.
 
-    Where no launch was recorded the kernel's external id may also name an annotation such as ``nccl:all_reduce``.
+    Without a recorded launch, the external id of a kernel may also refer to an annotation such as
+    ``nccl:all_reduce``.
     """
     collective = known.copy()
     kernels = rows.of(EventKind.KERNEL)
@@ -335,16 +338,16 @@ def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[T
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Where rows are drawn on their track, and which host rows cross another of their group."""
+    """Drawing depth of each row on its track, and which host rows partially overlap another."""
 
     depth: npt.NDArray[np.int16]
     overlaps: Bool
 
 
 def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
-    """Rows within the groups of the timeline: annotations with operators, Python calls, device work, others, no thread.
+    """Stacks the rows of each timeline group separately: host ranges, Python calls, device work and others.
 
-    Kernels of one stream may overlap by design (programmatic launches), so device rows are not flagged.
+    Kernels of one stream may overlap by design (programmatic dependent launch), so device rows are never flagged.
     """
     depth = np.zeros(len(rows.start), np.int16)
     overlaps = np.zeros(len(rows.start), np.bool_)

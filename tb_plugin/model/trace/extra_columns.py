@@ -1,6 +1,6 @@
-"""Profile-specific data: open columns, vendor tables, reported steps and blocks.
+"""Profile-specific data: extra columns, vendor tables, reported steps and blocks.
 
-It is stored and shown unchanged; only analyses written for it use it.
+The data is stored and shown unchanged. Only analyses written for it use it.
 """
 
 from __future__ import annotations
@@ -18,55 +18,55 @@ from tb_plugin.model.trace.schema import no_rows
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-# Key of the open column with output shapes: text as OperatorArgs.shapes.
+# Key of the extra column with output shapes, in the format of OperatorArgs.shapes.
 RESULT_SHAPES = "Output Dims"
 
-# Key of the open column of ranges without a recorded end: 1 for each. Their duration is unknown.
+# Key of the extra column that marks ranges without a recorded end with 1. Their duration is unknown.
 NEVER_ENDED = "never ended"
 
-# Key of the open column with the number of the graph of device work.
+# Key of the extra column with the graph id of device work.
 GRAPH_ID = "graph id"
-# Key of the open column with the node number: alone, or in the lower 32 bits below the graph number.
+# Key of the extra column with the graph node id. The upper 32 bits may contain the graph id.
 NODE_ID = "graph node id"
-# Key of the open column with the program region in which replayed work was captured.
+# Key of the extra column with the program region in which replayed work was captured.
 REGION = "name"
-# Key of the open column that says whether such a region belongs to the backward pass.
+# Key of the extra column with the pass (forward or backward) of such a region.
 REGION_PHASE = "autograd_phase"
-# Its value for the backward pass.
+# Value of REGION_PHASE for the backward pass.
 BACKWARD_PHASE = "backward"
-# Key of the open column with the same as JSON: a list of objects, outer regions first.
+# Key of the extra column with all enclosing regions as a JSON list of objects, outermost first.
 REGIONS = "annotation"
-# Key of the open column with the kernel name of a launching call, next to GRID and BLOCK.
+# Keys of the extra columns of a launching call: kernel name, grid and block size.
 LAUNCHED = "kernel"
 GRID, BLOCK = "grid", "block"
 
-# Keys of the open columns of failed memory requests: requested bytes, and bytes in use and reserved then.
+# Keys of the extra columns of failed memory requests: requested, allocated and reserved bytes.
 REQUESTED, ALLOCATED, RESERVED = "Bytes", "Total Allocated", "Total Reserved"
-# Keys of the open columns with their device, as in MemoryEvents.
+# Keys of the extra columns with the device of failed memory requests, as in MemoryEvents.
 DEVICE_TYPE, DEVICE_NUMBER = "Device Type", "Device Id"
 
-# Unit of vendor columns with clock times in whole nanoseconds.
+# Unit of vendor columns with wall-clock times in whole nanoseconds.
 SINCE_1970 = "ns since 1970"
 
 
 @dataclass(frozen=True, eq=False)
 class OpenColumn:
-    """A property of some rows under the profile's own name, unchanged."""
+    """An extra property of some rows, under the name it has in the profile."""
 
     key: str
-    """The name in the profile, unique in a trace."""
+    """Name in the profile; unique within a trace."""
     row: Int32
-    """Rows with the property: positions as in a section, ascending in a TraceTable."""
+    """Rows that have the property; ascending in a TraceTable."""
     value: npt.NDArray[Any]
     """One value per row: integers, floats, or string ids if ``is_text``."""
     is_text: bool = False
     title: str = ""
-    """Title for users; empty: the key."""
+    """Title for users; if empty, the key is shown."""
     unit: str = ""
-    """As written by the profile; empty if it is in the key or there is none."""
+    """Unit as written in the profile; empty if the key contains it or there is none."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Returns values for some rows of a TraceTable, and which of them have one."""
+        """Returns the values of some rows of a TraceTable, and whether each row has a value."""
         if not len(self.row):
             return np.zeros(len(rows), self.value.dtype), np.zeros(len(rows), np.bool_)
         place = np.minimum(np.searchsorted(self.row, rows), len(self.row) - 1)
@@ -75,62 +75,67 @@ class OpenColumn:
 
 @dataclass(frozen=True, eq=False)
 class ReportedColumn:
-    """A column of a vendor table; ``values`` are texts, integers or floats, null = empty."""
+    """A column of a vendor table. ``values`` are texts, integers or floats; null = empty."""
 
     key: str
     title: str
     unit: str
-    """As the profile writes it; empty for none."""
+    """Unit as written in the profile; empty if there is none."""
     values: pa.Array
 
 
 @dataclass(frozen=True, eq=False)
 class ReportedTable:
-    """A vendor table with its columns unchanged."""
+    """A vendor table with unchanged columns."""
 
     name: str
-    """Name of the table in URLs: letters, digits and ``_``, unique in a trace."""
+    """Name of the table in URLs: letters, digits and ``_``; unique within a trace."""
     title: str
     columns: tuple[ReportedColumn, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class ReportedSteps:
-    """Steps reported by the profile instead of annotations. Times as the rows' ``start_ns``, ascending."""
+    """Steps that the profiler reports directly, not as annotations.
+
+    Sorted by time, on the clock of the rows' ``start_ns``.
+    """
 
     label: tuple[str, ...]
     start_ns: Int64
     end_ns: Int64
 
 
-# Marks a total with only a release recorded, so that the allocated bytes are unknown.
+# Value of a total if only a release was recorded, so that the allocated bytes are unknown.
 ONLY_RELEASED = -2
 
 
 @dataclass(frozen=True, eq=False)
 class ReportedMemory:
-    """Reported data about allocator events: one row for each of them, or none at all. -1 = not reported."""
+    """Extra data about allocator events, one row per event; empty if the profiler reports none. -1 = not reported."""
 
     name: Int32 = no_rows(np.int32)
-    """String id of the requester of the block, for an allocation."""
+    """String id of the operator or component that requested the block; only for allocations."""
     allocator: Int32 = no_rows(np.int32)
-    """String id of a separate allocator: its blocks and totals are separate."""
+    """String id of the allocator. Each allocator has its own blocks and totals."""
     pooled_ns: Int64 = no_rows(np.int64)
-    """When released memory was back in the pool. Times as those of the events."""
+    """Time when the released memory returned to the pool, on the clock of the allocator events."""
 
 
 @dataclass(frozen=True, eq=False)
 class AllocatorBlocks:
-    """Blocks with both times reported. -1 = absent. Times as the rows' ``start_ns``."""
+    """Memory blocks reported with their allocation and release times, on the clock of the rows' ``start_ns``. -1 =
+    absent.
+    """
 
     start_ns: Int64 = no_rows(np.int64)
     end_ns: Int64 = no_rows(np.int64)
-    """Release time; -1 = never, as far as known."""
+    """Release time; -1 if no release is known."""
     bytes: Int64 = no_rows(np.int64)
     name: Int32 = no_rows(np.int32)
-    """String id of the requester."""
+    """String id of the operator or component that requested the block."""
     allocator: Int32 = no_rows(np.int32)
-    """String id of its allocator."""
+    """String id of the allocator."""
     device_type: Int32 = no_rows(np.int32)
     """c10 DeviceType, as in MemoryEvents."""
     device_id: Int32 = no_rows(np.int32)
@@ -138,8 +143,8 @@ class AllocatorBlocks:
 
 @dataclass(frozen=True, eq=False)
 class AllocatorTotals:
-    """Totals of allocators (or software components) over time, each valid until the next of its allocator and
-    device.
+    """Memory totals of allocators or software components over time. Each is valid until the next total of the same
+    allocator and device.
 
     -1 = absent; ``reserved`` may be ``ONLY_RELEASED``.
     """
@@ -149,13 +154,16 @@ class AllocatorTotals:
     reserved: Int64 = no_rows(np.int64)
     active: Int64 = no_rows(np.int64)
     allocator: Int32 = no_rows(np.int32)
-    """String id of the allocator."""
+    """String id of the allocator or component."""
     device_type: Int32 = no_rows(np.int32)
     device_id: Int32 = no_rows(np.int32)
 
 
 def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenColumn, ...]:
-    """Returns columns with their rows renamed to new positions, sorted; without removed rows (-1)."""
+    """Returns the columns with each row number replaced by ``position[row]``, sorted.
+
+    Rows with position -1 are dropped.
+    """
     moved = []
     for column in columns:
         row = position[column.row]
@@ -167,7 +175,7 @@ def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenC
 
 
 def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
-    """Returns the blocks in order of their start, counted from ``origin``."""
+    """Returns the blocks sorted by start, with times relative to ``origin``."""
     order = np.argsort(blocks.start_ns, kind="stable")
     columns = {f.name: getattr(blocks, f.name)[order] for f in fields(blocks)}
     columns["end_ns"] = np.where(columns["end_ns"] == -1, -1, columns["end_ns"] - origin)
@@ -176,7 +184,7 @@ def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
 
 
 def totals_from(totals: AllocatorTotals, origin: int) -> AllocatorTotals:
-    """Returns the totals in order of time, counted from ``origin``."""
+    """Returns the totals sorted by time, with times relative to ``origin``."""
     order = np.argsort(totals.time_ns, kind="stable")
     columns = {f.name: getattr(totals, f.name)[order] for f in fields(totals)}
     columns["time_ns"] = columns["time_ns"] - origin

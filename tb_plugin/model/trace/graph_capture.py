@@ -1,7 +1,7 @@
-"""Captures of graphs: device work by launch, with the scopes around each launch.
+"""Captures of CUDA graphs: launched device work and its enclosing scopes.
 
-They come from this trace (``analysis/graphs``) or from another one whose texts were added to the strings of this one:
-all ids index the strings of the trace that contains it.
+They come from this trace (``analysis/graphs``) or from another one. All string ids refer to the trace that contains
+the capture; texts of another trace were added to its strings.
 """
 
 from __future__ import annotations
@@ -25,39 +25,42 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Scopes:
-    """Open scopes on a host thread around launches; parents come first. String ids; -1 = absent."""
+    """Host calls and ranges that were open at a launch, parents first. Texts are string ids; -1 = absent."""
 
     kind: UInt8 = no_rows(np.uint8)
     """EventKind: OPERATOR, MODULE, PYTHON or ANNOTATION."""
     name: Int32 = no_rows(np.int32)
     parent: Int32 = no_rows(np.int32)
-    """Position of the innermost scope around it, of any kind."""
+    """Index of the innermost enclosing scope of any kind."""
     shapes: Int32 = no_rows(np.int32)
-    """As ``OperatorArgs.shapes``, where it is an operator."""
+    """As in ``OperatorArgs``; only for operators."""
     types: Int32 = no_rows(np.int32)
     stack: Int32 = no_rows(np.int32)
-    """As ``OperatorArgs.stack``, where it is an operator."""
+    """As in ``OperatorArgs``; only for operators."""
     is_backward: Bool = no_rows(np.bool_)
-    """Whether the autograd engine ran it, or a scope around it."""
+    """Whether the autograd engine ran this scope or an enclosing one."""
     is_eligible: Bool = no_rows(np.bool_)
-    """As ``TraceTable.matrix_eligible``."""
+    """As in ``TraceTable.matrix_eligible``."""
     row: Int32 = no_rows(np.int32)
-    """The row of this trace, -1 for another trace."""
+    """Row in this trace; -1 if the scope comes from another trace."""
     forward: Int32 = no_rows(np.int32)
-    """Position of the forward operator of a backward operator, else -1."""
+    """For a backward operator, the index of its forward operator; otherwise -1."""
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def nearest(self, *kinds: EventKind) -> Int32:
-        """Returns for each scope, and one more for -1, the innermost of these kinds at or around it; -1 = none."""
+        """Returns, for each scope, the innermost scope of these kinds that contains it or is it; -1 = none.
+
+        The last entry is -1, so that index -1 also gives -1.
+        """
         wanted = np.isin(self.kind, kinds)
         found = inherit(np.where(wanted, np.arange(len(self)), MISSING).astype(np.int32), self.parent)
         return np.append(found, np.int32(MISSING))
 
 
 def scopes_of_kind(kind: EventKind, name: Int32, parent: Int32, is_backward: Bool | None = None) -> Scopes:
-    """Returns scopes of one kind with only their names."""
+    """Returns scopes of one kind that have only names and parents."""
     none = np.full(len(name), MISSING, np.int32)
     never = np.zeros(len(name), np.bool_)
     back = never if is_backward is None else is_backward
@@ -68,21 +71,23 @@ def scopes_of_kind(kind: EventKind, name: Int32, parent: Int32, is_backward: Boo
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Device work by launch: sequence i is ``[begin[i], begin[i + 1])`` of the other columns. -1 = absent."""
+    """Sequences of device work in launch order.
+
+    Sequence i has rows ``[begin[i], begin[i + 1])`` of the other columns. -1 = absent.
+    """
 
     begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     is_capture: Bool = no_rows(np.bool_)
-    """Whether each sequence was captured; otherwise it ran."""
+    """Whether the sequence was captured into a graph. False if it was executed."""
     kind: UInt8 = no_rows(np.uint8)
-    """EventKind: KERNEL, MEMCPY or MEMSET."""
     name: Int32 = no_rows(np.int32)
-    """String id of the kernel; absent if nothing ran and the call does not name it."""
+    """String id of the kernel name; -1 if the work was only captured and its launch does not name the kernel."""
     grid: Int32 = no_rows(np.int32)
     block: Int32 = no_rows(np.int32)
     scope: Int32 = no_rows(np.int32)
-    """The innermost scope around the launch."""
+    """Innermost scope enclosing the launch."""
     is_forked: Bool = no_rows(np.bool_)
-    """Whether each sequence was captured on synchronized streams: a replay may run it in another order."""
+    """Whether the capture used several synchronized streams, so that a replay may run the work in another order."""
 
     def __len__(self) -> int:
         return len(self.begin) - 1
@@ -90,29 +95,29 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class NodeStacks:
-    """Python calls around the launches of graph nodes, by recorded node ids."""
+    """Python calls enclosing the launches of graph nodes."""
 
     node: Int64 = no_rows(np.int64)
-    """Id of the graph in the upper 32 bits, that of the node in the lower ones; ascending."""
+    """Graph id in the upper 32 bits, node id in the lower 32 bits; ascending."""
     scope: Int32 = no_rows(np.int32)
-    """Position of the innermost call in ``scopes``."""
+    """Index of the innermost call in ``scopes``."""
     scopes: Scopes = field(default_factory=Scopes)
 
 
 @dataclass(frozen=True, eq=False)
 class Captured:
-    """Data of another recording about the graphs that this trace replays."""
+    """Data from another recording about the graphs that this trace replays."""
 
     source: str = ""
-    """The recording for users: its run, worker and span, or its file."""
+    """Name of the recording for users: its run, worker and span, or its file."""
     scopes: Scopes = field(default_factory=Scopes)
     sequences: Sequences = field(default_factory=Sequences)
     stacks: NodeStacks = field(default_factory=NodeStacks)
     parts: tuple[tuple[int, str], ...] = ()
-    """For several combined recordings: the first sequence of each, and its name for users."""
+    """If several recordings were combined: the first sequence of each recording, and its name for users."""
 
     def source_of(self, sequence: int) -> str:
-        """Returns the name of the recording with a sequence."""
+        """Returns the name of the recording that contains a sequence."""
         return next((name for first, name in self.parts[::-1] if first <= sequence), self.source)
 
     def __bool__(self) -> bool:
@@ -120,22 +125,22 @@ class Captured:
 
 
 _Part = TypeVar("_Part", Scopes, Sequences, NodeStacks)
-# Columns of string ids.
+# Columns that contain string ids.
 _TEXTS: dict[type, tuple[str, ...]] = {
     Scopes: ("name", "shapes", "types", "stack"),
     Sequences: ("name", "grid", "block"),
     NodeStacks: (),
 }
-# Columns of positions in scopes.
+# Columns that contain indices into scopes.
 _PLACES: dict[type, tuple[str, ...]] = {Scopes: ("parent", "forward"), Sequences: ("scope",), NodeStacks: ("scope",)}
 
 
 def merge_captures(
     strings: StringTable, captures: Iterable[tuple[Captured, StringTable]], source: str
 ) -> tuple[Captured, StringTable]:
-    """Returns several captures as one, and ``strings`` with their texts; ids of each index the strings next to it.
+    """Returns the merged captures, and ``strings`` extended by their texts.
 
-    Ids of ``strings`` do not change. Of two stacks of one node the first is used.
+    Existing string ids do not change. If a node has several stacks, the first is used.
     """
     parts = list[tuple[int, str]]()
     scopes, sequences, calls, stacks = [Scopes()], [Sequences()], [Scopes()], [NodeStacks()]

@@ -1,4 +1,4 @@
-"""Program regions of replayed work, recorded as JSON lists."""
+"""Program regions of replayed device work, recorded as JSON lists."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from tb_plugin.model.trace.extra_columns import BACKWARD_PHASE, REGION, REGION_PHASE
 
-# Name, and whether it belongs to the backward pass.
+# Name, and whether the region is part of the backward pass.
 Region = tuple[str, bool]
 
 
 def listed_regions(text: str) -> list[Region]:
-    """Returns the regions in a text, outer ones first; empty for other texts."""
+    """Returns the regions listed in a JSON text, outermost first; empty for any other text."""
     try:
         listed: Any = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Devices of a trace in neutral words."""
+"""Devices of a trace, in vendor-neutral terms."""
 
 from __future__ import annotations
 
@@ -7,68 +7,68 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """Vocabulary of a device family: cores, operations, counters and links; "" or () = none."""
+    """Names that profiles of one device family use for cores, operations, counters and links. Empty = none."""
 
     cores: tuple[tuple[str, str], ...] = ()
-    """Display names of core kinds, in page order; others keep the name in the profile."""
+    """Core kinds and their display names, in page order. Other kinds keep their name in the profile."""
     fallback_cores: tuple[str, ...] = ()
-    """Slow core kinds that run operators without a kernel for the others."""
+    """Slow core kinds that run operators for which no other core has a kernel."""
     conversions: tuple[str, ...] = ()
-    """Operations that only convert layout or type."""
+    """Operations that only convert the layout or the type of a tensor."""
     reading: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Keys of shares of a kernel's time: memory reads, and computation in parallel."""
+    """Columns with shares of a kernel's time: memory reads, and computation that runs in parallel."""
     frequency: str = ""
-    """Name of the counter of the cores' frequency."""
+    """Name of the counter with the core frequency."""
     normal_hertz: float = 0.0
-    """The frequency under load."""
+    """Core frequency under load."""
     idle_hertz: float = 0.0
-    """The idle frequency."""
     packets: tuple[tuple[str, int], ...] = ()
-    """Kinds of links, and the minimum packet size in bytes for good use of one."""
+    """Kinds of links, each with the minimum packet size in bytes for efficient use."""
     receiving: str = ""
-    """Regular expression for names of kernels that wait for data of another rank."""
+    """Regular expression for kernels that wait for data from another rank."""
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device. ``id`` is the text of ``args.device``; unknown values are None."""
+    """One device. ``id`` is the text of ``args.device``; None = unknown."""
 
     id: str
     ordinal: int | None = None
-    """Its number in the framework (cuda:0, hip:0), as in allocator events; None if unknown."""
+    """Device number in the framework (1 in cuda:1), as in allocator events."""
     vendor: str = ""
-    """Id of its device family: cuda, rocm, xpu, mtia, ..."""
+    """Device family: cuda, rocm, xpu, mtia, ..."""
     name: str | None = None
     memory_bytes: int | None = None
     sm_count: int | None = None
-    """Number of multiprocessors."""
     capability: str | None = None
-    """Compute capability ``major.minor`` (NVIDIA), None elsewhere."""
+    """NVIDIA compute capability, as ``major.minor``; None for other vendors."""
     max_threads_per_sm: int | None = None
     warp_size: int | None = None
     has_matrix_unit: bool | None = None
-    """True when the device has one; None when unknown."""
+    """Whether the device has matrix units; None = unknown."""
     collective_backend: str = ""
-    """The backend of process groups for it, "" if unknown."""
+    """Process group backend for this device; empty = unknown."""
     matrix_unit: str = ""
-    """The vendor's word for its matrix units (Tensor Cores, Matrix Cores, XMX), "" when it has none."""
+    """The vendor's name for matrix units (Tensor Cores, Matrix Cores, XMX); empty if there are none."""
     precisions: tuple[str, ...] = ()
-    """Number formats below 32 bit (and tf32) of its matrix units: fp16, bf16, tf32, fp8; () = unknown."""
+    """Number formats of the matrix units: tf32 and those below 32 bits (fp16, bf16, fp8). () = unknown."""
     multiprocessor: str = ""
-    """The vendor's word for a multiprocessor (SM, CU, Xe core), "" when it has none."""
+    """The vendor's name for a multiprocessor (SM, CU, Xe core); empty if there is none."""
 
     @property
     def has_name(self) -> bool:
-        """Returns whether its id is a word with its number (gpu0), as informative as cuda:0."""
+        """Returns whether the id is a word followed by the ordinal, such as gpu0."""
         return not self.id.isdecimal() and self.id.rstrip("0123456789") + str(self.ordinal) == self.id
 
     peaks: tuple[tuple[str, float], ...] = ()
-    """Operations per nanosecond by number format (fp32 outside matrix units; tf32, fp16, fp8 in them), () = unknown."""
+    """Peak operations per nanosecond by number format; () = unknown. fp32 is without matrix units, other formats
+    with them.
+    """
     bandwidth: float | None = None
-    """Memory bandwidth, bytes per nanosecond."""
+    """Memory bandwidth, in bytes per nanosecond."""
     link_bandwidth: float | None = None
-    """Bytes per nanosecond over all its links to other devices of its node, in one direction."""
+    """Total bandwidth to other devices of the node, in bytes per nanosecond and one direction."""
     word: str = "GPU"
-    """Word for such a device: GPU, NPU; "Device" for others, such as a processor."""
+    """Display word for the device: "GPU", "NPU", or "Device" for others such as a CPU."""
     facts: DeviceFacts | None = None
-    """Vocabulary of its profiles; None if unknown."""
+    """Names that profiles of this device family use; None = unknown."""

@@ -1,8 +1,8 @@
 """Reported tables about ranks: step times, communication, links, process groups.
 
-A rank's profile has rows about itself, an analysis of a whole job has those of all ranks; both have these columns.
-Whole nanoseconds and bytes (a million to the MB of communication); null = not reported. A ``rank`` is the number in the
-job, a ``group`` the name of the ranks in the communication library.
+The profile of one rank has rows about that rank; an analysis of a whole job has rows about all ranks. Times are
+whole nanoseconds; one MB of communication is a million bytes; null = not reported. ``rank`` is the global rank.
+``group`` is the group's name in the communication library.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tb_plugin.model.trace.extra_columns import SINCE_1970, ReportedColumn, Repo
 
 _TEXT, _INT, _FLOAT = pa.string(), pa.int64(), pa.float64()
 
-# A step of a rank, or, if rank is null, the maximum over the ranks of a pipeline stage.
+# One row per step and rank. If rank is null, the row has the maxima over the ranks of a pipeline stage.
 STEP_TIMES = "step_times"
-# A call of a collective, or of a send or receive, on a rank.
+# One row per collective, send or receive of a rank.
 OPERATIONS = "communication_operations"
-# Bytes of a call by kind of link.
+# One row per call and kind of link.
 BANDS = "communication_bands"
-# Packet sizes of a call.
+# One row per call, kind of link and packet size.
 PACKETS = "communication_packets"
-# Bytes from one rank to another, or within one.
+# One row per pair of sending and receiving rank, which may be the same.
 LINKS = "communication_links"
-# The ranks of a group.
+# One row per process group.
 GROUPS = "communication_groups"
 
 # kind is "collective" or "p2p".
@@ -48,11 +48,16 @@ SCHEMAS: Mapping[str, Mapping[str, pa.DataType]] = {
     },
     GROUPS: {"kind": _TEXT, "group": _TEXT, "name": _TEXT, "library_name": _TEXT, "group_rank": _INT, "ranks": _TEXT},
 }  # fmt: skip
-"""Columns by table. ``in_group``: source and destination count within the group, for nobody stated who they are in the job.
-``place``: which of a kind's calls a link's row is about (top1, middle, bottom1, total, ...), null where it is one call; a
-total without an operation is one over all calls. ``part_of``: the kind of link whose bytes and times hold these already, null
-where none does. ``ranks`` and ``stage_ranks`` read "0, 1, 2". ``step`` is the number of a step as text, null where there are
-none. A group's ``kind`` is that of the calls in it, "stage" where it is a stage of a pipeline, null where nobody says."""
+"""Columns of each table.
+
+- ``in_group``: ``source`` and ``destination`` are ranks within the group, because global ranks are not reported.
+- ``place``: the calls that a row about a link summarizes (top1, middle, bottom1, total, ...); null for a single call.
+  A total without an operation covers all calls.
+- ``part_of``: the kind of link that already includes these bytes and times; null if none does.
+- ``ranks``, ``stage_ranks``: text such as "0, 1, 2".
+- ``step``: step number as text; null without steps.
+- ``kind`` of a group: kind of its calls, or "stage" for a pipeline stage; null if not reported.
+"""
 _TITLES = {
     STEP_TIMES: "Times of steps by rank",
     OPERATIONS: "Communication by call",
@@ -64,7 +69,7 @@ _TITLES = {
 
 
 def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
-    """Returns the table ``name`` of values by column; missing columns are null."""
+    """Returns the table ``name`` with these columns. Missing columns are null."""
     length = len(next(iter(columns.values()), ()))
     return pa.table(
         {
@@ -75,7 +80,7 @@ def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
 
 
 def as_reported_table(name: str, table: pa.Table) -> ReportedTable:
-    """Returns such a table as a trace stores it, without empty columns."""
+    """Returns a job table in the form stored in a trace, without empty columns."""
     columns = [
         ReportedColumn(
             key, key.removesuffix("_ns").replace("_", " ").capitalize(), _unit(key), table[key].combine_chunks()
@@ -87,7 +92,7 @@ def as_reported_table(name: str, table: pa.Table) -> ReportedTable:
 
 
 def reported_table(tables: Iterable[ReportedTable], name: str) -> pa.Table | None:
-    """Returns the table ``name`` of a trace; None if it is not reported."""
+    """Returns the job table ``name`` of a trace; None if it is not reported."""
     found = next((table for table in tables if table.name == name), None)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Kernel classes from names of kernels and operators."""
+"""Kernel classes by kernel and operator name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.model.trace.schema import no_rows
 
 @dataclass(frozen=True)
 class RuleFile:
-    """A RuleFile has the user's rules as text; ``problem`` says why it could not be read."""
+    """Text of the user's rules. ``problem`` says why the file could not be read."""
 
     text: str = ""
     problem: str = ""
@@ -20,15 +20,15 @@ class RuleFile:
 
 @dataclass(frozen=True, eq=False)
 class ClassNames:
-    """Names of kernels and operators matched by a rule, and their classes."""
+    """Names of kernels and operators that a rule matches, and their classes."""
 
     name: npt.NDArray[np.int32] = no_rows(np.int32)
-    """String id."""
+    """String id of the kernel or operator name."""
     of_operator: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """The name is an operator's: it gives the class of a kernel with an unknown name."""
+    """Whether the name is an operator's. It is used for kernels whose own name matches no rule."""
     kernel_class: npt.NDArray[np.uint8] = no_rows(np.uint8)
-    """KernelClass."""
+    """``KernelClass`` of the name."""
     rule: npt.NDArray[np.int32] = no_rows(np.int32)
-    """String id of the rule text."""
+    """String id of the rule's text."""
     is_own: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """A rule of the user, which takes precedence."""
+    """Whether the rule was written by the user. Such rules take precedence."""

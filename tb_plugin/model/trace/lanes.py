@@ -1,4 +1,4 @@
-"""Lanes of rows without a thread: the first free lane per operation."""
+"""Timeline lanes for rows without a thread."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Int32 = npt.NDArray[np.int32]
 
 
 def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: Int64) -> Int64:
-    """Returns the lane of each row on its track, from 0. Rows are sorted by (start, longest first).
+    """Returns the lane of each row on its track, from 0. Rows must be sorted by start, then longest first.
 
-    Rows of one operation nest; it takes as many lanes as the highest operation of its track, so that lanes of
-    operations never mix.
+    Each operation gets the first free lanes. Every operation of a track takes as many lanes as the deepest one, so
+    that operations never share a lane.
     """
     level = tree.nest(operation.astype(np.int32), start, end).depth.astype(np.int64)
     number, count = numbered(operation)
@@ -40,7 +40,7 @@ def _first_free(track: Int32, start: Int64, end: Int64) -> Int64:
     reach = end[by_track]
     ordered = track[by_track]
     same = ordered[1:] == ordered[:-1]
-    # Most tracks hold one operation at a time: only those on which some overlap are walked through.
+    # On most tracks, operations do not overlap. Only the other tracks need the loop.
     crossing = np.unique(ordered[1:][same & (start[by_track][1:] < reach[:-1])])
     low, high = (np.searchsorted(ordered, crossing, side=side) for side in ("left", "right"))
     for first, last in zip(low.tolist(), high.tolist(), strict=True):

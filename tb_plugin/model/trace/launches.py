@@ -1,4 +1,4 @@
-"""Kernel launches of the busiest launching thread, with kernel tokens."""
+"""Kernel launches of the busiest launching thread."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _VARYING = r"\d+"
 
 @dataclass(frozen=True, eq=False)
 class Launches:
-    """Launches of kernels by one thread, by time."""
+    """Launches of kernels by one thread, sorted by time."""
 
     row: Int64
     start: Int64
     end: Int64
     token: Int64
-    """Equal for launches of kernels with the same names."""
+    """Number that is equal for launches of kernels with equal names, ignoring digits."""
     count: Int64
     """Kernels per launch."""
     pause: Int64
-    """Time on the host since the launch before; 0 for the first."""
+    """Time on the CPU since the previous launch; 0 for the first."""
     last_end: int
-    """When the thread's last launch of any device work ends."""
+    """End of the thread's last launch of any device work."""
 
 
 def launches_of(rows: Rows, launch: Int32, strings: StringTable, track: int | None = None) -> Launches | None:
-    """Returns the launches of a thread (default: the one with the most); None if it launches no kernel."""
+    """Returns the kernel launches of a thread, by default the one with most kernels; None if it launches none."""
     kernels = rows.of(EventKind.KERNEL)
     kernels = kernels[launch[kernels] != MISSING]
     if not len(kernels):
@@ -69,7 +69,7 @@ def _names(names: Int32, strings: StringTable) -> Int64:
 
 
 def matching(texts: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
-    """Returns which texts match a pattern; "" matches none."""
+    """Returns which texts contain a match of the pattern. An empty pattern matches none."""
     if not pattern:
         return np.zeros(len(texts), np.bool_)
     found: npt.NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(

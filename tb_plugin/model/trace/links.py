@@ -1,4 +1,4 @@
-"""Links between rows: launches, operators of device work, forward and backward."""
+"""Links between rows: launches, operators, forward and backward."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ Int32 = npt.NDArray[np.int32]
 
 
 def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
-    """Returns for each wanted key the first of ``rows`` (ascending) with it in ``keys``, else -1; keys <= 0 match
-    none.
+    """Returns, for each wanted key, the first row with that key; -1 = none. Keys below 1 never match.
+
+    ``keys`` are the keys of ``rows``, which must be ascending.
     """
     found = np.full(len(wanted), MISSING, np.int32)
     proper = keys > 0
@@ -31,10 +32,11 @@ def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
 
 
 def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, targets: Int64) -> Int32:
-    """Returns for each of ``targets`` the first of ``rows`` with its key in its own process.
+    """Returns, for each row of ``targets``, the first of ``rows`` with the same key in the same process; -1 = none.
 
-    ``of`` is the process of each row of the trace (-1 = unknown; None: one process). If a process is unknown, a key
-    matches only if no second process has it.
+    ``keys`` are the keys of ``rows``, ``wanted`` those of ``targets``. ``of`` is the process of each row of the
+    trace: -1 = unknown, None if there is only one process. If a process is unknown, a key matches only if it occurs
+    in one process.
     """
     if of is None:
         return first_with_key(keys, rows, wanted)
@@ -55,7 +57,7 @@ def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, 
 
 @dataclass(frozen=True, eq=False)
 class Autograd:
-    """The autograd graph: operator rows with their numbers (-1 = absent)."""
+    """Sequence numbers and forward threads of operator rows (-1 = absent)."""
 
     row: Int64
     sequence: Int64
@@ -63,11 +65,10 @@ class Autograd:
 
 
 def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]:
-    """Pairs (backward row, forward row) that share a sequence number.
+    """Returns backward rows and their forward rows, matched by autograd sequence number.
 
-    A backward operator has the logical number of its forward thread (> 0). Of the forward operators with the same
-    number, the last-started one created the autograd node; outer operators only saw the number. Sequence numbers are
-    counted per thread, so a number on two forward threads is ambiguous.
+    Backward operators have a forward thread number above 0. If several forward operators have the same sequence
+    number, the last one created the autograd node. Numbers used on two forward threads are ambiguous and skipped.
     """
     known = autograd.sequence >= 0
     backward = known & (autograd.forward_thread > 0)
@@ -91,11 +92,14 @@ def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]
 
 
 def rows_starting_at(track: Int32, start: Int64, rows: Int64, at_track: Int32, at: Int64) -> Int32:
-    """Returns for each point the innermost (last sorted) of ``rows`` that starts exactly there on that track, or -1."""
+    """Returns, for each track and time, the innermost of ``rows`` that starts exactly then; -1 = none.
+
+    The innermost is the one sorted last.
+    """
     found = np.full(len(at), MISSING, np.int32)
     if not len(rows) or not len(at):
         return found
-    # (track, time) as one sortable number: the rank of the time within all times, a stride per track.
+    # Combine track and time into one sortable number: the rank of the time plus an offset per track.
     times, rank = np.unique(np.concatenate((start[rows], at)), return_inverse=True)
     key = track[rows].astype(np.int64) * len(times) + rank[: len(rows)]
     wanted = at_track.astype(np.int64) * len(times) + rank[len(rows) :]

@@ -1,4 +1,4 @@
-"""Processes of a file merged from traces of several ranks."""
+"""Processes of a trace file merged from several ranks."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TAGS = (
     re.compile(r"(?s)(.*\D)\d+"),  # "[TP00] 5000", "rank0_5000"
     re.compile(r"(?s)\d+(\D.*)"),  # "5000 (rank 0)", "5000_0"
 )
-# Rows of a device compared with the launches of each process.
+# Number of rows per device that are compared with the launches of each process.
 _SAMPLED_ROWS = 4096
-# Device-process pairs compared: 256 ranks. For more devices the process stays unknown.
+# Maximum number of device-process pairs to compare, enough for 256 ranks. With more, processes stay unknown.
 _MOST_PAIRS = 1 << 16
 # A process fits if it matches at least this share of the launches of the best one.
 _MIN_FIT_SHARE = 0.99
@@ -36,9 +36,9 @@ _MIN_REPEATED_SHARE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """A raw trace with separated devices, and the process of each row; None: ids are unique in the whole file.
+    """A raw trace with devices separated by process, and the process of each row.
 
-    Processes count from 0; -1 = unknown.
+    Processes are numbered from 0; -1 = unknown. ``process`` is None if ids are unique in the whole file.
     """
 
     raw: RawTrace
@@ -46,8 +46,8 @@ class Merged:
 
 
 def separated(raw: RawTrace) -> Merged:
-    """Returns the trace with separated processes if it was merged from several."""
-    if raw.is_external_id_sure:  # the recorder's ids are not those of a framework
+    """Separates the processes of a merged trace. Other traces are returned without processes."""
+    if raw.is_external_id_sure:  # such ids do not come from a framework
         return Merged(raw)
     found = processes(raw)
     if found is None:
@@ -86,10 +86,7 @@ def _repeated(raw: RawTrace) -> int:
 
 
 def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
-    """Returns the process of each row and the process names; None if there is one process.
-
-    The process of a row is -1 if unknown.
-    """
+    """Returns the process of each row (-1 = unknown) and the process names; None if there is only one process."""
     on_device = of_kind(raw.kind, *ON_DEVICE)
     pids = len(raw.strings)
     counted = raw.pid + 1  # -1 = none
@@ -232,9 +229,9 @@ def _pid_processes(
 
 
 def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bool) -> tuple[Int32, Int32]:
-    """The process of each launching host and of each device; -1 = unclear.
+    """Returns the process of each launching host and of each device; -1 = unclear.
 
-    Unique ids: hosts that launch work of one device count as one process, as nothing shows that their devices differ.
+    If ids are unique, hosts that launch work on the same device are treated as one process.
     """
     of_host = np.arange(score.shape[1], dtype=np.int32)
     best = score.max(axis=1)
@@ -250,11 +247,11 @@ def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bo
         ids = [np.unique(raw.correlation[rows]) for rows in samples]
         while len(clear := np.flatnonzero((fits.sum(axis=1) == 1) & (of_device == MISSING))):
             of_device[clear] = fits[clear].argmax(axis=1)
-            for i in clear.tolist():  # one launch has no work on two devices: equal ids mean another process
+            for i in clear.tolist():  # a launch has work on one device only, so equal ids mean different processes
                 for other in np.flatnonzero(of_device == MISSING).tolist():
                     shared = np.isin(ids[other], ids[i]).sum()
                     fits[other, of_device[i]] &= 2 * shared <= min(len(ids[i]), len(ids[other]))
-        # A process that is left without a device may share one that looks like another's.
+        # A process without a device may share a device that was assigned to another process.
         without = np.setdiff1d(of_host, of_device)
         of_device[((2 * score[:, without] >= best[:, None]) & (score[:, without] > 0)).any(axis=1)] = MISSING
     number = np.unique(of_host, return_inverse=True)[1].astype(np.int32)
@@ -322,7 +319,7 @@ def _with_rows_of(raw: RawTrace, rows: Int64) -> RawTrace:
     pairs = np.unique(moved[:2], axis=1)
     single = np.flatnonzero(
         np.bincount(pairs[0])[pairs[0]] == 1
-    )  # a process in several devices stays in the file's words
+    )  # a process on several devices keeps its name in the file
     single = single[~np.isin(pairs[0, single], np.unique(pid))]
     of_pid[pairs[0, single]] = pairs[1, single]
     return replace(

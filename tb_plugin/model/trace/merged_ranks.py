@@ -24,14 +24,14 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 Columns = TypeVar("Columns", bound=Any)
 
-# Rank numbers as written by merging tools and in process names.
+# Rank numbers, as in process names and in the output of merging tools.
 _RANK = re.compile(r"(?<![a-z])(?:rank|tp|dp|pp|ep)[ _-]*(\d{1,6})(?!\d)", re.IGNORECASE)
 # Argument in which TraceFuse writes the rank of each event.
 _RANK_COLUMN = "rank"
 _MOST_RANKS = 1_000_000
-# Ranks that become workers: each costs a pass over the rows and its own cache files.
+# Maximum number of ranks. Each needs a pass over the rows and its own cache files.
 _MOST_WORKERS = 256
-# Characters of a tool's text used as a worker name.
+# Maximum length of a text that is used as a worker name.
 _MAX_LABEL_CHARACTERS = 64
 _ROWS = (
     "start_ns", "dur_ns", "name", "category", "kind", "pid", "tid", "correlation", "external_id", "is_collective",
@@ -42,14 +42,14 @@ _SECTIONS = ("operators", "python", "device_args", "collectives", "asynchronous"
 
 @dataclass(frozen=True, eq=False)
 class RankTrace:
-    """A rank of a merged file: its worker name, and a function that builds its trace."""
+    """One rank of a merged file: its worker name, and a function that builds its trace."""
 
     label: str
     make: Callable[[], RawTrace]
 
 
 def rank_traces(raw: RawTrace) -> list[RankTrace]:
-    """Returns the ranks of a merged file; empty if it has only one or they cannot be separated."""
+    """Returns the ranks of a merged file. Empty if there is only one or they cannot be separated."""
     found = None if raw.is_external_id_sure else processes(raw)
     if found is None:
         return []
@@ -61,7 +61,7 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
         return []
     numbers = _rank_numbers(raw, process, stated, labels)
     working = np.bincount(process[work], minlength=len(labels)) > 0
-    # A process without device work is a rank only where the file names its rank.
+    # A process without device work is a rank only if the file contains its rank number.
     ranks = [n for n in range(len(labels)) if working[n] or numbers[n] is not None]
     if not 2 <= len(ranks) <= _MOST_WORKERS:
         return []
@@ -157,7 +157,7 @@ def _with_numbered_devices(raw: RawTrace) -> RawTrace:
 
 def _process_of_pids(raw: RawTrace, process: Int32) -> Int32:
     owner, pid = _pairs(process, raw.pid)
-    of_pid = np.full(len(raw.strings) + 1, MISSING, np.int32)  # the last one answers for -1
+    of_pid = np.full(len(raw.strings) + 1, MISSING, np.int32)  # the last entry is for index -1
     single = np.bincount(pid)[pid] == 1
     of_pid[pid[single]] = owner[single]
     return of_pid
@@ -218,7 +218,7 @@ def _devices(raw: RawTrace, device: npt.NDArray[np.int16]) -> tuple[tuple[Device
     }
     used = set(np.unique(device).tolist())
     kept = [i for i, info in enumerate(raw.devices) if i in used or info.id in listed]
-    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last one answers for -1
+    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last entry is for index -1
     place[kept] = np.arange(len(kept), dtype=np.int16)
     return tuple(raw.devices[i] for i in kept), place[device]
 

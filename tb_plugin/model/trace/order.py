@@ -1,4 +1,4 @@
-"""Plausible rows of a raw trace, their kinds and their order by time."""
+"""Selection and order of the rows of a raw trace."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-# A longer duration, nanoseconds, is damage.
+# Nanoseconds. A longer duration is impossible.
 FAR = 2**62
 
-# A time further than this from the median, ns, is damage, and so is a longer range on the CPU.
+# Nanoseconds. A time further than this from the median is impossible, and so is a longer event on the CPU.
 YEAR = 365 * 86_400 * 10**9
 
-# More than all durations, or all bytes, of a trace sum up to. Larger sums could overflow 64 bits.
+# Upper limit for a trace's sum of durations or of bytes. Larger sums could overflow 64 bits.
 MOST = 2**61
 
-# A trace whose median is further than this (a day, ns) from 0 counts from an epoch: there 0 means "never set",
-# and smaller times are impossible.
+# One day in nanoseconds. If the median time is later, times count from an epoch: then 0 means "never set", and
+# negative times are impossible.
 LONG = 86_400 * 10**9
 
-# Order of kinds (by EventKind) with equal bounds: usual parents first. Python ids order Python calls.
+# Order of events with equal start and end, by EventKind: usual parents first. Python calls are sorted by Python id.
 CONTAINERS_FIRST = np.array([8, 4, 1, 2, 2, 5, 6, 6, 6, 7, 6, 8, 0, 9, 4], np.uint8)
 
-# Names of ranges that PyTorch up to 1.11 wrote with the category of operators.
+# Names of ranges that PyTorch up to 1.11 recorded as operators.
 MARKER_NAME = re.compile(
     r"ProfilerStep#|enumerate\(Data(?:Loader|Pipe)\)#|Optimizer\.|(?:Distributed)?DataParallel\.forward$|\[pl\]\["
 )
 
 
 def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
-    """Returns kinds, with ranges that old profilers wrote as operators (steps, data loader, optimizer) as
-    annotations.
+    """Returns the kind of each row.
+
+    Old profilers wrote steps, data loading and optimizer ranges as operators; these become annotations.
     """
     marker = raw.strings.where(lambda text: MARKER_NAME.match(text) is not None)[raw.name]
     kind = raw.kind.copy()
@@ -47,12 +48,12 @@ def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
 
 
 def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
-    """Returns positions of the rows to keep and of rows with impossible times."""
+    """Returns the indices of rows with plausible times, and those of rows with impossible times."""
     if not len(raw.start_ns):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     start = raw.start_ns
     unset = (start == 0) & (raw.dur_ns == 0) & of_kind(raw.kind, *DEVICE_WORK)
-    # Half of the starts say whether the trace counts from an epoch.
+    # If at least half of the starts are that late, times count from an epoch.
     if np.count_nonzero(start > LONG) * 2 >= len(start):
         unset |= start <= 0
     far = (raw.dur_ns > FAR) | (raw.dur_ns < 0) | ((raw.dur_ns > YEAR) & ~of_kind(raw.kind, *ON_DEVICE))
@@ -60,7 +61,7 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
         far |= is_far_from_median(start, ~unset)
     bad = far | unset
     if not bad.all():
-        # Ends count from the first start and must fit as well; unsigned numbers hold what int64 does not.
+        # Ends relative to the first start must fit into int64. Unsigned numbers avoid an overflow here.
         first = raw.start_ns[~bad].min()
         end = (raw.start_ns.view(np.uint64) - first.view(np.uint64)) + np.maximum(raw.dur_ns, 0).view(np.uint64)
         bad |= ~bad & (end > np.iinfo(np.int64).max)
@@ -69,20 +70,26 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
 
 
 def is_far_from_median(time_ns: Int64, known: Bool | slice = slice(None)) -> Bool:
-    """Returns which times are further than a year from the median of the known times; needs at least one."""
-    # Quarters keep the difference of two int64 inside int64.
+    """Returns which times are more than a year from the median of the ``known`` times.
+
+    Needs at least one known time.
+    """
+    # Dividing by 4 keeps the difference of two int64 inside int64.
     far: Bool = np.abs(time_ns // 4 - int(np.median(time_ns[known] // 4))) > YEAR // 4
     return far
 
 
 def far_from(time_ns: Int64, origin: int) -> Bool:
     """Returns which times are impossible in a trace that starts at ``origin``."""
-    far: Bool = np.abs(time_ns // 4 - origin // 4) > YEAR // 4  # quarters keep the difference inside int64
+    far: Bool = np.abs(time_ns // 4 - origin // 4) > YEAR // 4  # dividing by 4 avoids an overflow
     return far | (time_ns <= 0) if origin > LONG else far
 
 
 def summable(values: Int64) -> Bool:
-    """Returns which numbers to keep so that the sum fits 64 bits: those up to an equal share of the range."""
+    """Returns which values to keep so that their sum fits into 64 bits.
+
+    If the sum could overflow, values above an equal share of the range are dropped.
+    """
     sizes = np.abs(values.astype(np.float64))
     if sizes.sum() <= MOST:
         return np.ones(len(values), np.bool_)
@@ -91,12 +98,16 @@ def summable(values: Int64) -> Bool:
 
 
 def touching(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:
-    """Returns whether events overlap ``[begin, end)``; instants count where they start."""
+    """Returns whether each event overlaps ``[begin, end)``. An event without duration does if it starts inside."""
     return (start_ns < end) & ((end_ns > begin) | (start_ns >= begin))
 
 
 def sort(raw: RawTrace, kept: Int64) -> Int64:
-    """Orders rows by (start, longest first), ties by enclosing kind, id, name and thread, never by file position."""
+    """Sorts rows by start, then longest first.
+
+    Ties are sorted by kind (enclosing kinds first), id, name and thread. The order never depends on the order in
+    the file.
+    """
     start = raw.start_ns[kept]
     order = np.argsort(start, kind="stable")
     ordered = start[order]

@@ -15,27 +15,27 @@ from tb_plugin.model.trace.table import ClippedRows
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# Work longer than this many lengths of the rest of the trace is not believed.
+# Work longer than the rest of the trace times this is implausible.
 ABSURD = 10
-# Nanoseconds; shorter work is always believed: kernels of a stream may overlap by design for a while.
+# Shorter work is always plausible: kernels of a stream may overlap by design.
 LEAST_NS = 100_000_000
 CODE = "overflowed_duration"
 
 
 @dataclass(frozen=True, eq=False)
 class Clipped:
-    """Rows with an implausible end, and their latest possible end."""
+    """Rows with an implausible end, and the end to use instead."""
 
     row: Int64
     end: Int64
 
 
 def overflowed(rows: Rows) -> Clipped:
-    """Returns device work of implausible duration whose in-order stream continued meanwhile.
+    """Finds device work that is implausibly long although its stream continued to run other work.
 
-    The length of the rest of the trace runs from the first start to the last start or the last end on the host. Work
-    longer than ``ABSURD`` times that length (and ``LEAST_NS``), with later work on its stream, ends at the start of
-    that work; the last work of such a stream ends with the rest of the trace.
+    Work is implausible if it is longer than ``LEAST_NS`` and than ``ABSURD`` times the rest of the trace. Its end
+    becomes the start of the next work on its stream. The last work of such a stream ends with the rest of the
+    trace. The rest of the trace ends with the last start of any event or the last end on the CPU.
     """
     nothing = np.empty(0, np.int64)
     if not len(rows.start):
@@ -69,7 +69,7 @@ def _next_starts(track: npt.NDArray[np.int32], start: Int64) -> tuple[Bool, Int6
 
 
 def clipped(rows: Rows) -> tuple[Rows, ClippedRows]:
-    """Returns the rows with plausible ends, and the recorded durations of changed ones."""
+    """Returns the rows with plausible ends, and the recorded durations of the changed rows."""
     found = overflowed(rows)
     if not len(found.row):
         return rows, ClippedRows()
@@ -80,7 +80,7 @@ def clipped(rows: Rows) -> tuple[Rows, ClippedRows]:
 
 
 def report_with_overflow(report: ReadReport, cut: ClippedRows) -> ReadReport:
-    """Returns the report with the changed rows."""
+    """Returns the report with the shortened rows added."""
     count = len(cut.row)
     if not count:
         return report

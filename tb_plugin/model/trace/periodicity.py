@@ -9,9 +9,9 @@ Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Bool = npt.NDArray[np.bool_]
 
-# Numbers at the end that are searched for a period.
+# Only this many numbers at the end are searched for a period.
 SEARCHED = 1 << 17
-# Distances checked per word length.
+# Number of distances to keep per word length.
 COMMONEST = 4
 # The largest pause stands out if it is at least this many times the second.
 STANDS_OUT = 2
@@ -20,7 +20,7 @@ _INVERSE = pow(_BASE, -1, 1 << 64)
 
 
 class Words:
-    """Parts of a sequence as one number each: equal parts have equal numbers."""
+    """Hashes of parts of a sequence. Equal parts have equal hashes."""
 
     def __init__(self, sequence: Int64) -> None:
         self._ranks = np.unique(sequence, return_inverse=True)[1]
@@ -30,19 +30,19 @@ class Words:
         self._sum = np.concatenate((np.zeros(1, np.uint64), np.cumsum(values * self._power[:-1], dtype=np.uint64)))
 
     def of(self, begin: Int64, end: Int64) -> UInt64:
-        """Returns the number of each part."""
+        """Returns the hash of each part ``[begin, end)``."""
         found: UInt64 = (self._sum[end] - self._sum[begin]) * self._inverse[begin]
         return found
 
     def places(self, begin: int, length: int) -> Int64:
-        """Returns the start of each occurrence of a part, including overlapping ones."""
+        """Returns all positions where the part ``[begin, begin + length)`` occurs, including overlapping ones."""
         every = np.arange(max(0, len(self._ranks) - length + 1))
         same: Bool = self.of(every, every + length) == self.of(np.array([begin]), np.array([begin + length]))
         return every[same]
 
 
 def scattered(numbers: Int64) -> UInt64:
-    """Returns a pseudo-random 64-bit number for each small one, so that sums identify their terms."""
+    """Maps small integers to pseudo-random 64-bit numbers, so that a sum identifies the numbers added."""
     count = int(numbers.max(initial=-1)) + 1
     return np.random.default_rng(16).integers(0, 1 << 64, count, np.uint64)[numbers]
 
@@ -54,9 +54,10 @@ def _powers(base: int, count: int) -> UInt64:
 
 
 def periods(sequence: Int64, repeats: int) -> list[int]:
-    """Returns possible periods of a sequence, smallest first: few, each found in n log n.
+    """Returns the likely periods of a sequence, ascending.
 
-    For words of 1, 2, 4, ... numbers, it is a distance at which most of them recur.
+    For parts of 1, 2, 4, ... numbers, counts the distances between repeats and takes the most common ones. Takes n
+    log n time.
     """
     rank, length, found = np.unique(sequence, return_inverse=True)[1].astype(np.int64), 1, set()
     while length * repeats <= len(sequence):
@@ -72,7 +73,7 @@ def periods(sequence: Int64, repeats: int) -> list[int]:
 
 
 def runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
-    """Returns the starts of runs with a period, and how many numbers of each repeat the previous period."""
+    """Returns the start and length of each run in which every number equals the one a period later."""
     same = np.concatenate(([False], sequence[period:] == sequence[:-period], [False])).astype(np.int8)
     edge = np.diff(same)
     begin = np.flatnonzero(edge == 1)
@@ -80,7 +81,7 @@ def runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
 
 
 def root(word: Int64) -> int:
-    """Returns the length of the shortest word whose copies make up a word."""
+    """Returns the length of the shortest word whose repetition gives the whole word."""
     for length in range(1, len(word) // 2 + 1):
         if len(word) % length == 0 and (word[length:] == word[:-length]).all():
             return length
@@ -88,7 +89,10 @@ def root(word: Int64) -> int:
 
 
 def standing_out(pauses: npt.NDArray[np.float64]) -> tuple[int, float]:
-    """Returns the pause that stands out, -1 for none, and the second largest."""
+    """Returns the index of the longest pause, and the second longest pause.
+
+    The index is -1 unless the longest pause is at least twice the second longest.
+    """
     at = int(pauses.argmax())
     second = float(np.delete(pauses, at).max(initial=0))
     return (at if pauses[at] > 0 and pauses[at] >= STANDS_OUT * second else -1), second

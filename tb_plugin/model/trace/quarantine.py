@@ -15,7 +15,7 @@ from tb_plugin.model.trace.table import CounterEvents, DeviceArgs, MemoryEvents
 
 Int64 = npt.NDArray[np.int64]
 
-# Largest accepted blocks per multiprocessor, or occupancy: sums over a trace stay finite.
+# Larger values of blocks per multiprocessor or occupancy are invalid. Sums over a trace stay finite.
 _MAX_RATE = 1e18
 _IMPOSSIBLE = {
     "impossible_time": "Events with impossible times (a year off, negative, a device event at 0) are excluded.",
@@ -24,7 +24,7 @@ _IMPOSSIBLE = {
 
 
 def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) -> ReadReport:
-    """Returns the report with fully and partly excluded events."""
+    """Returns the report with the numbers of fully and partly excluded events."""
     if not quarantined + partly:
         return report
     issue = Issue(code, "quarantined", _IMPOSSIBLE[code], quarantined + partly)
@@ -37,7 +37,7 @@ def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) 
 
 
 def sized(args: DeviceArgs) -> DeviceArgs:
-    """Returns the columns with impossible numbers marked as not recorded."""
+    """Returns the columns with impossible numbers replaced by -1 or NaN (not recorded)."""
     rates = (args.blocks_per_sm, args.occupancy)
     blocks, occupancy = (np.where(np.abs(rate) > _MAX_RATE, np.nan, rate) for rate in rates)
     sizes = np.where(summable(args.bytes), args.bytes, MISSING)
@@ -47,9 +47,10 @@ def sized(args: DeviceArgs) -> DeviceArgs:
 def memory_of(
     memory: MemoryEvents, stated: ReportedMemory, origin: int
 ) -> tuple[MemoryEvents, ReportedMemory, int, int, int]:
-    """Returns allocator events by time, their reported data, and the numbers of impossible times, sizes and totals.
+    """Returns plausible allocator events sorted by time, their reported data, and three counts.
 
-    Events with impossible times or sizes are excluded; those with impossible totals have no total.
+    The counts are the events with impossible times, sizes and totals. Events with impossible times or sizes are
+    excluded; an impossible total only becomes -1.
     """
     far = far_from(memory.time_ns, origin)
     big = ~far
@@ -81,14 +82,14 @@ def _reported_memory(stated: ReportedMemory, order: Int64, origin: int) -> Repor
 
 
 def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, int]:
-    """Returns totals by time, and the number excluded for impossible times."""
+    """Returns the totals sorted by time, and the number excluded for impossible times."""
     far = far_from(totals.time_ns, origin)
     kept = AllocatorTotals(**{f.name: getattr(totals, f.name)[~far] for f in fields(totals)})
     return totals_from(kept, origin), int(far.sum())
 
 
 def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
-    """Returns counter values by time, and the number of events with impossible times (by ``plausible``)."""
+    """Returns the counter values sorted by time, and the number of events excluded for impossible times."""
     time = counters.time_ns
     bad = far_from(time, origin)
     order = np.flatnonzero(~bad)

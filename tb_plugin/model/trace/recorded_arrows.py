@@ -1,6 +1,6 @@
-"""Recorded arrows bound to events.
+"""Recorded arrows (flow events) attached to events.
 
-An end of an arrow is a thread or stream and a time.
+Each end of an arrow is a thread or stream and a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 def tracks_at(strings: StringTable, tracks: Sequence[Track], pid: Int32, tid: Int32, *, on_device: bool) -> Int32:
-    """Returns the track with these ids (string ids) on the host or on devices, -1 = none."""
+    """Returns the host or device track with each pair of process and thread ids (string ids); -1 = none."""
     by_ids = {
         (track.pid, track.tid): i
         for i, track in enumerate(tracks)
@@ -45,12 +45,11 @@ def bound(
     origin_ns: int,
     position: Int32 | None = None,
 ) -> tuple[Arrows, int]:
-    """Returns the arrows between rows, and how many have no event at one of their ends.
+    """Attaches the ends of arrows to rows. Returns the arrows, and how many have an end without an event.
 
-    ``rows`` are sorted by (start, longest first). An event that begins at an end's time counts as around it, one that
-    ends there does not, unless it has no duration. (Chrome's trace event format, "Flow events"; of an end without ``bp``
-    it says that the next event is meant.) Ids that host and device share mean the host where it has such an event.
-    ``position`` is where rows in file order went, -1 = they were set aside.
+    ``rows`` are sorted by start, then longest first. An event includes its start time but not its end time, unless
+    it has no duration. This follows "Flow events" in Chrome's trace event format. If host and device tracks share
+    ids, the host is tried first. ``position`` is the sorted index of each row in file order (-1 = excluded).
     """
     if not len(ends.name):
         return Arrows(), 0
@@ -98,7 +97,7 @@ def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
 
 
 def report_with_arrows(report: ReadReport, unbound: int) -> ReadReport:
-    """Returns the report with unbound arrows."""
+    """Returns the report with the number of unattached arrows added."""
     if not unbound:
         return report
     text = "Arrows without an event at each end were left out."

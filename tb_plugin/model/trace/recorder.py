@@ -8,71 +8,69 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Advice:
-    """The fix for one finding. ``references`` are (title, URL) of external documents."""
+    """The fix for one finding. ``references`` are titles and URLs of external documents."""
 
     todo: str
     references: tuple[tuple[str, str], ...] = ()
 
 
-# For findings without a fix for a tool; a test reports missing entries.
+# Entry for findings that this tool cannot fix. A test reports findings without an entry.
 NO_ADVICE = Advice("")
 
 
 @dataclass(frozen=True)
 class ThreadRole:
-    """The role of a framework thread, by its name or its events.
+    """The role of a framework thread, recognized by its name or its events.
 
-    Patterns are RE2 regular expressions, searched; "" matches nothing.
+    Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
     """
 
     title: str
     threads: str = ""
-    """Matches thread names."""
+    """Pattern for thread names."""
     events: str = ""
-    """Matches event names: one event on the thread is enough."""
+    """Pattern for event names. One matching event on the thread is enough."""
     names_only: bool = False
-    """Whether all events of the thread have to match."""
+    """Whether all events of the thread must match."""
 
 
 @dataclass(frozen=True)
 class StageFrames:
-    """Stack frames of training stages, as the tool writes them: ``path(line): function``.
+    """Stack frames that identify training stages, as the tool writes them: ``path(line): function``.
 
-    Patterns are RE2 regular expressions, searched; "" matches nothing.
+    Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
     """
 
     clear: str = ""
     """Clearing of gradients."""
     step: str = ""
-    """The optimizer's step."""
+    """Optimizer step."""
     backward: str = ""
     forward: str = ""
-    """A call of a module."""
+    """Module call."""
     setup: str = ""
-    """Setup: a module call around it is not a forward pass."""
+    """Setup code. A module call inside it is not a forward pass."""
     data: str = ""
-    """Batches are loaded or moved to the device."""
+    """Loading a batch or moving it to the device."""
     recomputing: str = ""
-    """Forward code called again inside a backward pass."""
+    """Forward code that a backward pass runs again."""
 
 
 @dataclass(frozen=True)
 class HostNames:
     """Names of host work that delays a device: operators, annotations and Python calls.
 
-    Patterns are RE2 regular expressions, searched; "" matches nothing.
+    Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
     """
 
     compiling: str = ""
-    """Compilation of device code."""
     collecting: str = ""
-    """Garbage collection of the interpreter."""
+    """Garbage collection in Python."""
     profiling: str = ""
-    """The profiler itself."""
     loading: str = ""
     """Loading a batch in the training thread."""
     awaiting: str = ""
-    """Waiting for a batch from other processes."""
+    """Waiting for a batch from worker processes."""
     deterministic: str = ""
     """Backward operators that may wait for the device in deterministic mode."""
     handing_over: str = ""
@@ -81,183 +79,184 @@ class HostNames:
 
 @dataclass(frozen=True)
 class OperatorNames:
-    """Names of operators by function. Patterns are regular expressions, searched; "" matches nothing."""
+    """Names of operators by function. Patterns are regular expressions that match anywhere; "" matches nothing."""
 
     product: str = ""
-    """Products of matrices whose factors are the inputs 0 and 1."""
+    """Matrix multiplication of inputs 0 and 1."""
     added_product: str = ""
-    """Products of matrices that are added to the input 0: the factors are the inputs 1 and 2."""
+    """Matrix multiplication of inputs 1 and 2, added to input 0."""
     batched_product: str = ""
-    """Products of many pairs of matrices at once."""
     single: str = ""
-    """Types of inputs with 32-bit numbers."""
+    """Input types with 32-bit numbers."""
     half: str = ""
-    """Types of inputs with 16-bit numbers."""
+    """Input types with 16-bit numbers."""
     softmax: str = ""
-    """Softmax, forward and backward, without log-softmax."""
+    """Softmax, forward and backward, but not log-softmax."""
     updating: str = ""
-    """The range of one step of an optimizer."""
+    """Range of one optimizer step."""
     going_back: str = ""
-    """The range of one backward pass."""
+    """Range of one backward pass."""
     ending: str = ""
-    """Ranges of optimizer work other than ``updating``, such as clearing gradients."""
+    """Ranges of optimizer work other than the step, such as clearing gradients."""
     casting: str = ""
-    """Type conversion."""
     learning: str = ""
-    """Names that only training has: operators, annotations and device work of a backward pass or an optimizer."""
+    """Names that occur only in training: operators, annotations and device work of backward pass and optimizer."""
     laying_out: str = ""
-    """Layout conversion, by a copy if the layout differs."""
+    """Layout conversion, which copies only if the layout differs."""
     reducing: str = ""
-    """Operators called in a backward pass to sum a gradient over processes."""
+    """Operators that sum a gradient over processes during the backward pass."""
     reshaping: str = ""
-    """Reshaping without a change of data."""
+    """Reshaping that does not change data."""
     recomputing: str = ""
-    """Backward operators that call forward code again."""
+    """Backward operators that run forward code again."""
 
 
 @dataclass(frozen=True)
 class ParallelNames:
-    """Names in distributed training. Patterns are regular expressions, searched; "" matches nothing.
+    """Names in distributed training. Patterns are regular expressions that match anywhere; "" matches nothing.
 
-    Ranges are annotations, operators and Python calls around a launch.
+    Ranges are annotations, operators and Python calls enclosing a launch.
     """
 
     sharding: str = ""
-    """Ranges in which shards of parameters or gradients are gathered, reduced, copied or moved."""
+    """Ranges that gather, reduce, copy or move shards of parameters or gradients."""
     ahead: str = ""
-    """Ranges that gather parameters in advance."""
+    """Ranges that prefetch parameters."""
     copying_in: str = ""
     """Ranges that copy shards into send buffers."""
     copying_out: str = ""
     """Ranges that copy gathered data to its destination."""
     sending: str = ""
-    """Ranges in which one rank sends to another."""
+    """Ranges that send from one rank to another."""
     receiving: str = ""
     exchanging: str = ""
-    """Ranges with simultaneous send and receive."""
+    """Ranges that send and receive at the same time."""
     micro_batch: str = ""
-    """Ranges of one micro-batch in one stage of a pipeline."""
+    """Ranges of one micro-batch in one pipeline stage."""
     offloading: str = ""
-    """Ranges whose copies between host and device offload memory."""
+    """Ranges that offload memory by copies between host and device."""
     routing: str = ""
-    """Kernels and operators that sort tokens to experts."""
+    """Kernels and operators that sort tokens by expert."""
     experts: str = ""
-    """Operators and kernels of the experts' products."""
+    """Operators and kernels that multiply matrices of the experts."""
     dispatching: str = ""
     """Ranges and kernels that send tokens to their experts."""
     combining: str = ""
-    """Ranges and kernels that bring the results back."""
+    """Ranges and kernels that return the experts' results."""
     dimensions: tuple[tuple[str, str], ...] = ()
-    """Dimension of a rank group (tensor, pipeline, data, ...) and matching group descriptions; several may match."""
+    """Parallel dimensions (tensor, pipeline, data, ...), each with a pattern for group descriptions.
+
+    Several may match.
+    """
     split_sizes: tuple[str, str] = ("", "")
-    """Keys of the open columns with sizes sent to and received from each rank."""
+    """Keys of the extra columns with the sizes sent to and received from each rank."""
 
 
 @dataclass(frozen=True)
 class CompiledNames:
-    """Names in compiled code. Patterns are regular expressions, searched; "" matches nothing."""
+    """Names in compiled code. Patterns are regular expressions that match anywhere; "" matches nothing."""
 
     lookup: str = ""
-    """Guard checks that look up a compilation."""
+    """Guard checks that look up a compiled version."""
     compile_id: str = ""
-    """Ranges in a compilation with its id; the group: the numbers of the function and of its compilation."""
+    """Ranges during compilation whose name contains the compile id. The group is that id."""
     wrapping: str = ""
     """Ranges between the call of compiled code and its graphs."""
     resumed: str = ""
-    """Frame of a function resumed after a graph break; groups: file, interrupted function, line."""
+    """Frame of a function resumed after a graph break. Groups: file, interrupted function, line."""
     kernel: str = ""
-    """A generated kernel; groups: code of its kind (optional), and its operators."""
+    """Name of a generated kernel. Groups: code of its kind (optional), and its operators."""
     kinds: tuple[tuple[str, str], ...] = ()
-    """Codes of generated kernels and what they mean."""
+    """Kind codes of generated kernels, and their meaning."""
     operators: tuple[str, ...] = ()
-    """Operators with an underscore in their name, which also separates operators."""
+    """Operators with an underscore in their name. Underscores also separate operators."""
     file: str = ""
-    """The open column with the file of a generated kernel."""
+    """Key of the extra column with the source file of a generated kernel."""
 
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """Names of kernel properties in profiles (see ``OpenColumn``); the first available one is used."""
+    """Names of kernel properties in profiles (see ``OpenColumn``). The first one available is used."""
 
     type: tuple[str, ...] = ()
-    """The type of computation."""
     core: tuple[str, ...] = ()
-    """The part of the device that runs it."""
+    """Kind of device core that runs the kernel."""
     shapes: tuple[str, ...] = ()
     step: tuple[str, ...] = ()
-    """Number of the step that it ran in."""
+    """Number of the step in which the kernel ran."""
     counted: tuple[str, ...] = ()
-    """Values of ``core`` that the tool's own operator tables count separately."""
+    """Kinds of ``core`` that the tool's own operator tables list separately."""
     counted_word: str = ""
-    """Name of these parts of the device."""
+    """Display name of these cores."""
     first: tuple[str, ...] = ()
-    """Default columns of a list of kernels."""
+    """Default columns in a list of kernels."""
 
 
 @dataclass(frozen=True)
 class StepPattern:
-    """Names of annotations of server iterations. Several patterns may match one name and add data.
+    """Annotation names of server iterations. If several patterns match a name, their data is combined.
 
-    ``regex`` is an RE2 expression with the named groups of ``model/trace/steps/annotations.py`` (``GROUPS``).
+    ``regex`` is an RE2 expression. Its named groups are listed in ``GROUPS`` of
+    ``model/trace/steps/annotations.py``.
     """
 
     framework: str
     regex: str
     modes: tuple[tuple[str, str], ...] = ()
-    """Texts of the group ``mode`` and their modes; empty: the text is the mode."""
+    """Mode for each text of the group ``mode``. If empty, the text itself is the mode."""
     mode: str = ""
-    """Mode of all matches without one in the name."""
+    """Mode of matches whose name does not contain one."""
     speculative: tuple[str, ...] = ()
-    """Texts of the group ``mode`` for which the tokens per request are unknown."""
+    """Texts of the group ``mode`` that mean speculative decoding, with an unknown number of tokens per request."""
     source: str = ""
-    """Source of the pattern: repository and file."""
+    """Repository and file where the framework writes these names."""
     checked: str = ""
-    """A real file with such names; "": unchecked."""
+    """A real trace file with such names; "" if the pattern was never checked."""
 
 
 @dataclass(frozen=True)
 class Recorder:
-    """Names and advice of one tool."""
+    """Names used by one recording tool, and advice for its users."""
 
     id: str = ""
     name: str = ""
-    """Name of the tool, "" if unknown."""
     advice: Mapping[str, Advice] = field(default_factory=dict)
-    """By the id of a rule, of a missing view (``view.kernels``), or of a rule and its case (``.inference``)."""
+    """Keys are rule ids, missing views (``view.kernels``), or a rule and its case (``.inference``)."""
     threads: tuple[ThreadRole, ...] = ()
-    """Roles of threads in display order; the first match is used."""
+    """Roles of threads in display order. The first match is used."""
     packages: tuple[str, ...] = ()
-    """The framework's own Python packages, whose lines users cannot change."""
+    """The framework's own Python packages. Users cannot change their code."""
     stages: StageFrames = StageFrames()
-    """Stack frames of training stages."""
     host: HostNames = HostNames()
     operators: OperatorNames = OperatorNames()
     kernels: KernelFacts = KernelFacts()
     ranges_are_calls: bool = False
-    """Whether its own tables count program ranges with the operator category as operator calls."""
+    """Whether the tool's own tables count ranges in the operator category as operator calls."""
     compiled: CompiledNames = CompiledNames()
     lacks: str = ""
-    """Data that traces of this tool in this format never contain; "" for none."""
+    """Data that traces of this tool and format never contain; "" if none."""
     steps: tuple[StepPattern, ...] = ()
-    """Annotations that mark steps if the profiler marked none."""
+    """Annotations that mark steps if the profiler did not mark any."""
     parallel: ParallelNames = ParallelNames()
     iterating: str = ""
-    """Programs with unmarked iterations (servers, image pipelines), by frames, operators, annotations.
+    """Names in programs with unmarked iterations (servers, image pipelines): frames, operators, annotations.
 
-    An RE2 regular expression, searched; "" matches nothing.
+    An RE2 regular expression that matches anywhere; "" matches nothing.
     """
     marks: tuple[tuple[str, str], ...] = ()
-    """Servers and prefixes of their step names: RE2 expressions."""
+    """Servers, each with an RE2 expression for the start of its step names."""
     numbers_operators: bool = False
-    """Whether external ids number operators and annotations consecutively, with gaps only between blocks of threads."""
+    """Whether external ids count operators and annotations without gaps, except between blocks of ids of different
+    threads.
+    """
 
     def todo(self, finding: str) -> str:
-        """Returns the fix for a finding, "" if the tool has none."""
+        """Returns the fix for a finding; "" if the tool has none."""
         advice = self.advice.get(finding)
         return advice.todo if advice else ""
 
     def references(self, finding: str) -> tuple[tuple[str, str], ...]:
-        """Returns (title, URL) of documents about a finding."""
+        """Returns titles and URLs of documents about a finding."""
         advice = self.advice.get(finding)
         return advice.references if advice else ()
 

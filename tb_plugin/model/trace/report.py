@@ -1,4 +1,4 @@
-"""How a file was read: counts of dropped, repaired and unknown events."""
+"""Results of reading a file: dropped, repaired and unknown events."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ Outcome = Literal["repaired", "dropped", "quarantined", "unknown", "note"]
 class Issue:
     """One kind of irregularity in a file.
 
-    ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category`` ...), ``text`` is
-    its description, ``count`` counts events (or places), ``first_offset`` is the byte offset of the first one in the
-    uncompressed text, ``examples`` are at most five short excerpts.
+    - ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category``, ...).
+    - ``text`` is the description for users.
+    - ``count`` is the number of affected events or places.
+    - ``first_offset`` is the byte offset of the first one in the uncompressed text.
+    - ``examples`` are at most five short excerpts.
     """
 
     code: str
@@ -24,7 +26,7 @@ class Issue:
     first_offset: int | None = None
     examples: tuple[str, ...] = ()
     file: str = ""
-    """Name of the file, if a profile has several."""
+    """Name of the file, if the profile has several."""
 
 
 # Codes of issues of truncated files.
@@ -33,7 +35,7 @@ _CUT = frozenset({"truncated_tail", "unclosed_list", "gzip_truncated", "database
 
 @dataclass(frozen=True)
 class ReadReport:
-    """How a file was read. Byte counts are for the stored file and its uncompressed text."""
+    """Result of reading a file. ``file_bytes`` is its stored size, ``text_bytes`` its uncompressed size."""
 
     format: str
     file_bytes: int
@@ -45,18 +47,18 @@ class ReadReport:
     events_quarantined: int = 0
     events_unknown: int = 0
     events_other: int = 0
-    """Valid events that are neither rows nor values of memory or counters: names, flows, marks."""
+    """Valid events that carry no row or value of their own, such as names, flows and marks."""
     events_outside: int = 0
-    """Events outside the opened window; 0 for the whole file."""
+    """Events outside the opened window; 0 if the whole file was opened."""
     complete: bool = True
-    """False when the file is truncated."""
+    """False if the file is truncated."""
     issues: tuple[Issue, ...] = field(default=())
     records: str = "events"
     """Unit of the counts; empty if the format has nothing to count."""
 
     @property
     def cut_files(self) -> list[str]:
-        """Returns the truncated files of a profile with several files."""
+        """Returns the names of the truncated files, if the profile has several files."""
         if self.complete:
             return []
         return sorted({issue.file for issue in self.issues if issue.code in _CUT and issue.file})

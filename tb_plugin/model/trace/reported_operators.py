@@ -22,7 +22,7 @@ SCHEMA = pa.schema([*((key, _TEXT) for key in TEXTS), *((key, _INT) for key in T
 
 
 def as_reported_table(table: pa.Table) -> ReportedTable:
-    """Returns such a table as a trace stores it."""
+    """Returns an operator table in the form stored in a trace."""
     columns = [
         ReportedColumn(key, title, "ns" if key in TIMES else "", table[key].combine_chunks())
         for key, title in {**TEXTS, **TIMES}.items()

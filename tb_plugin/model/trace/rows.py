@@ -1,4 +1,4 @@
-"""Rows of a trace during assembly, and their nesting by kind."""
+"""Sorted rows during assembly of a trace, and their nesting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The kept rows, sorted; every column of the raw trace in the new order."""
+    """The remaining rows of a trace, sorted, as columns."""
 
     start: Int64
     end: Int64
@@ -27,15 +27,15 @@ class Rows:
     correlation: Int64
     external_id: Int64
     process: Int32 | None = None
-    """Process of each row in a file of several merged traces; None: ids are unique in the whole file."""
+    """Process of each row in a file merged from several traces; None if ids are unique in the whole file."""
 
     def of(self, *kinds: EventKind) -> Int64:
-        """Positions of the rows of these kinds."""
+        """Returns the indices of the rows of these kinds."""
         return np.flatnonzero(of_kind(self.kind, *kinds))
 
 
 class Nests:
-    """Nesting of rows of some kinds, cached."""
+    """Cached nesting of rows, for each set of kinds."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -43,7 +43,7 @@ class Nests:
         self._found: dict[frozenset[int], tuple[Int64, tree.Nesting]] = {}
 
     def of(self, *kinds: EventKind) -> tuple[Int64, tree.Nesting]:
-        """Positions of the rows of these kinds, and their nesting."""
+        """Returns the indices of the rows of these kinds, and their nesting."""
         key = self._present & frozenset(kinds)
         if key not in self._found:
             rows = self._rows
@@ -52,10 +52,13 @@ class Nests:
         return self._found[key]
 
     def parents(self, *kinds: EventKind) -> tuple[Int64, Int32, Bool]:
-        """Positions of the rows of these kinds, their parents among them, and which rows overlap another in part."""
+        """Returns indices, parents and overlaps of the rows of these kinds.
+
+        A parent is an index into these rows (-1 = none). Overlaps mark rows that partially overlap another row.
+        """
         key = self._present & frozenset(kinds)
         for known, (everybody, nesting) in self._found.items():
-            # Nearly all traces nest cleanly: then fewer kinds nest as they do among more.
+            # Without partial overlaps, as in nearly all traces, the nesting of more kinds also gives that of fewer kinds.
             if key < known and not nesting.overlaps.any():
                 members = self._rows.of(*kinds)
                 parent = tree.parents_among(nesting.parent, np.searchsorted(everybody, members))

@@ -1,6 +1,6 @@
-"""The vocabulary of traces: kinds of events and meanings of columns.
+"""Event kinds and other enumerations of the trace model.
 
-All times are integer nanoseconds relative to the start of the trace unless a name says otherwise.
+All times are integer nanoseconds relative to the start of the trace, unless a name says otherwise.
 """
 
 from __future__ import annotations
@@ -17,112 +17,108 @@ from tb_plugin.lib.groupby import MISSING as MISSING
 # Name of the row with device time without an operator.
 NO_OPERATOR = "(no operator)"
 
-# Name of the moment of a failed allocation.
+# Event name of a failed allocation.
 OUT_OF_MEMORY = "[OutOfMemory]"
 
 
 class EventKind(IntEnum):
-    """Kind of an event, independent of vendors."""
+    """Vendor-independent kind of an event."""
 
     UNKNOWN = 0
     OPERATOR = 1
-    """A framework operator on the host (cpu_op)."""
+    """A framework operator on the CPU (cpu_op)."""
     ANNOTATION = 2
-    """A named range on the host (user_annotation, record_function, ProfilerStep#N)."""
+    """A named range on the CPU (user_annotation, record_function, ProfilerStep#N)."""
     PYTHON = 3
-    """A Python function call."""
     MODULE = 4
-    """A call of an nn.Module (or of a Lightning module)."""
+    """A call of an nn.Module or of a Lightning module."""
     RUNTIME = 5
-    """A call of the device's runtime or driver library on the host."""
+    """A CPU call of the device's runtime or driver library."""
     KERNEL = 6
     MEMCPY = 7
     MEMSET = 8
     DEVICE_ANNOTATION = 9
-    """A host annotation projected onto a device row; never counted as device time."""
+    """A CPU annotation shown on a device row. It is not device time."""
     SYNC = 10
-    """A wait recorded on a device row (cuda_sync, cuda_event); never counted as device time."""
+    """A wait recorded on a device row (cuda_sync, cuda_event). It is not device time."""
     OVERHEAD = 11
-    """The profiler's own cost."""
     WINDOW = 12
-    """The profiler's record window (category Trace)."""
+    """The time in which the profiler recorded (category Trace)."""
     INSTANT = 13
-    """A marked moment without duration."""
+    """An event without duration."""
     ASYNC = 14
-    """A part of an operation without a thread: it may start on one and end on another."""
+    """Part of an asynchronous operation, which may start on one thread and end on another."""
 
 
 class MatrixUse(IntEnum):
-    """Whether a kernel computes on a matrix unit (Tensor Cores, Matrix Cores, XMX), as far as its name tells."""
+    """Whether a kernel uses matrix units (Tensor Cores, Matrix Cores, XMX), according to its name."""
 
     NO = 0
     YES = 1
     UNKNOWN = 2
     BY_TYPE = 3
-    """In a raw trace: YES, but UNKNOWN where the operator's inputs are recorded as float32."""
+    """Only in raw traces: UNKNOWN if the operator's inputs are recorded as float32, else YES."""
 
 
 class CallRole(IntEnum):
-    """Role of a runtime or driver call, by its name."""
+    """Purpose of a runtime or driver call, according to its name."""
 
     OTHER = 0
     ALLOCATE = 1
-    """Gets memory of the device from the driver."""
+    """Allocates device memory from the driver."""
     FREE = 2
-    """Gives it back."""
+    """Returns device memory to the driver."""
     MAP = 3
-    """Gets pages for a segment that can grow."""
+    """Maps pages into an expandable segment."""
     UNMAP = 4
-    """Gives such pages back."""
+    """Unmaps pages of an expandable segment."""
     GRAPH = 5
     """Launches a captured graph."""
     PIN = 6
-    """Gets pinned memory of the host from the driver, or gives it back."""
+    """Allocates or frees pinned host memory."""
     SETUP = 7
-    """Sets up the driver, a context, a stream or a kernel library."""
+    """Initializes the driver, a context, a stream or a kernel library."""
     WAIT = 8
-    """Waits for a device, or for a thread that does so."""
+    """Waits for a device, or for a thread that waits for it."""
     LAUNCH = 9
-    """Launches a kernel."""
     COPY = 10
-    """Copies memory."""
     SET = 11
-    """Sets memory."""
+    """Launches a memset."""
     CAPTURE = 12
-    """Starts the capture of a graph: later launches become part of it instead of running."""
+    """Starts a graph capture: later launches are added to the graph instead of running."""
     CAPTURED = 13
-    """Ends the capture of a graph."""
+    """Ends a graph capture."""
     JOIN = 14
-    """Makes a stream wait for earlier work of another one."""
+    """Makes a stream wait for earlier work on another stream."""
 
 
 class KernelClass(IntEnum):
-    """Class of a kernel. Its lower-case name is used in rules, tables and facts."""
+    """Class of a kernel. Rules, tables and facts use its lower-case name."""
 
     OTHER = 0
-    """No rule matches the kernel or an operator around its launch."""
+    """No rule matches the kernel or an operator enclosing its launch."""
     GEMM = 1
     CONVOLUTION = 2
     ATTENTION = 3
     NORMALISATION = 4
-    """Also softmax: each row is divided by a value of the whole row."""
+    """Includes softmax."""
     ELEMENTWISE = 5
     REDUCTION = 6
-    """Also sorting, scanning and pooling."""
+    """Includes sorting, scans and pooling."""
     EMBEDDING = 7
-    """Rows are looked up by index, or added to."""
+    """Lookup of rows by index, or addition to them."""
     MOE = 8
-    """Sorting tokens to experts, and products of experts."""
+    """Sorting of tokens by expert, and matrix multiplications of experts."""
     OPTIMIZER = 9
     COPY = 10
-    """Data moved, set or cast by a kernel; driver copies are not kernels."""
+    """Data moved, set or cast by a kernel. Driver copies are not kernels."""
     COMMUNICATION = 11
 
 
 # Kinds that keep a device busy.
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 
-# Kinds on a row of a device.
+# Kinds that are recorded on a device row.
 ON_DEVICE = (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
 
 # Kinds that nest in the operator tree of a host thread.
@@ -130,14 +126,14 @@ OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
 
 
 def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.bool_]:
-    """Returns which rows of a ``kind`` column are of one of these kinds."""
+    """Returns which rows of a ``kind`` column have one of these kinds."""
     flags = np.zeros(len(EventKind), np.bool_)
     flags[list(wanted)] = True
-    # A look into 15 flags takes a tenth of the time of np.isin, which is asked so often that it showed in profiles.
+    # A table lookup takes a tenth of the time of np.isin. This function is called very often.
     found: npt.NDArray[np.bool_] = flags[kind]
     return found
 
 
 def no_rows(dtype: type[Any]) -> Any:
-    """Returns the default of a column: a new empty array per model."""
+    """Returns a dataclass field whose default is a new empty array."""
     return field(default_factory=lambda: np.empty(0, dtype=dtype))

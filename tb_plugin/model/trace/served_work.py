@@ -1,4 +1,4 @@
-"""Work of server iterations: prompts, tokens and requests."""
+"""Prompts, tokens and requests of server iterations."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Mode(IntEnum):
-    """Mode of an iteration. Its lower-case name is used in patterns, tables and facts."""
+    """Type of a server iteration. Patterns, tables and facts use its lower-case name."""
 
     UNKNOWN = 0
     PREFILL = 1
-    """Prompts go through the network."""
+    """The network processes prompts."""
     DECODE = 2
-    """Requests get their next token."""
+    """The network generates the next tokens of requests."""
     MIXED = 3
-    """Both at once."""
+    """Prefill and decode in one iteration."""
     IDLE = 4
-    """No requests."""
     DENOISING = 5
-    """A denoising step of an image, video or sound."""
+    """One denoising step of image, video or audio generation."""
 
     @property
     def word(self) -> str:
-        """Returns the word for it, "" if unknown."""
+        """Returns the lower-case name; "" if unknown."""
         return self.name.lower() if self else ""
 
 
-# Modes by their words.
+# Modes by their lower-case name.
 MODES = {mode.word: mode for mode in Mode if mode}
 
 
@@ -44,38 +43,37 @@ class Served:
     """Work of server iterations, one value per step; -1 = not recorded."""
 
     mode: npt.NDArray[np.uint8] = no_rows(np.uint8)
-    """Mode."""
+    """``Mode`` of the iteration; 0 = unknown."""
     batch: Int64 = no_rows(np.int64)
-    """Requests."""
+    """Number of requests."""
     decoding: Int64 = no_rows(np.int64)
-    """Requests past their prompt."""
+    """Number of requests in the decode phase."""
     tokens: Int64 = no_rows(np.int64)
-    """Tokens processed by the network: prompt and decoding tokens."""
+    """Tokens processed by the network, both prompt and decode tokens."""
     decode_tokens: Int64 = no_rows(np.int64)
-    """Decoding tokens."""
     context: Int64 = no_rows(np.int64)
-    """Context tokens of attention, over all requests."""
+    """Tokens that attention reads as context, summed over all requests."""
     generated: Int64 = no_rows(np.int64)
-    """New tokens: one per decoding request, -1 if a request may get several (speculative decoding)."""
+    """New tokens, one per decoding request; -1 with speculative decoding, where a request may get several."""
 
     def __len__(self) -> int:
         return len(self.mode)
 
     @classmethod
     def of(cls, columns: Sequence[Sequence[int]]) -> Served:
-        """Returns the values from plain columns in the order of the fields; empty without columns."""
+        """Creates an instance from one sequence per field, in field order; without columns it is empty."""
         kinds = (np.uint8, *(np.int64 for _ in range(6)))
         return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)))
 
     @classmethod
     def unknown(cls, count: int) -> Served:
-        """Returns unknown values for steps."""
+        """Returns unknown values for ``count`` steps."""
         return cls(np.zeros(count, np.uint8), *(np.full(count, MISSING, np.int64) for _ in range(6)))
 
     def columns(self) -> tuple[tuple[int, ...], ...]:
-        """Returns plain columns; none where there are no values."""
+        """Returns one tuple per field, in field order; empty if there are no values."""
         return tuple(tuple(getattr(self, field.name).tolist()) for field in fields(self)) if len(self) else ()
 
     def take(self, at: npt.NDArray[np.intp] | slice) -> Served:
-        """Returns the values of some steps; empty stays empty."""
+        """Returns the values of some steps. Without values it returns itself."""
         return self if not len(self) else Served(*(getattr(self, field.name)[at] for field in fields(self)))

@@ -1,6 +1,6 @@
-"""Steps of a trace by source.
+"""Steps of a trace, from the best available source.
 
-First steps of the profiler, then of a server, then repetition, then the whole trace.
+Profiler steps come first, then server annotations, then repetition, then the whole trace as one step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ Int32 = npt.NDArray[np.int32]
 
 
 def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
-    """Returns the steps of rows by time; ``launch`` launched each device row, ``origin`` is the file time of 0."""
+    """Returns the steps of a trace, sorted by time.
+
+    ``launch`` is the row that launched each device row; ``origin`` is the file time of time 0.
+    """
     if raw.window is not None:
         return steps_of(raw.window)
     if raw.reported_steps is not None:
@@ -59,7 +62,7 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
     steps = np.flatnonzero(is_step & of_kind(rows.kind, EventKind.ANNOTATION, EventKind.OPERATOR))
     marks = _marks(raw, rows)
     if len(steps):
-        # Several threads may annotate the same steps: believe the one that has most.
+        # Several threads may annotate the same steps: use the thread with most annotations.
         steps = steps[rows.track[steps] == np.bincount(rows.track[steps]).argmax()]
         labels = [_label(raw.strings[int(name)]) for name in rows.name[steps]]
         start, end = rows.start[steps], rows.end[steps]
@@ -69,7 +72,7 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
     inferred = inferred_steps(rows, raw.calls, launch, device_work, raw.strings, raw.recorder)
     if inferred.recorded:
         return inferred
-    # Of a trace that knows no operators, calls of a device's runtime nor work, everything is the recording.
+    # Without operators, runtime calls and device work, the step covers all events.
     has_calls = of_kind(rows.kind, EventKind.RUNTIME, *DEVICE_WORK).any()
     annotated = ((EventKind.ANNOTATION, EventKind.RUNTIME),) if has_calls else ()
     for chosen in ((EventKind.OPERATOR,), *annotated, DEVICE_WORK, tuple(EventKind)):

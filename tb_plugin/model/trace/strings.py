@@ -1,4 +1,4 @@
-"""Interned strings: each text of a trace is stored once, with an integer id."""
+"""Interned strings: each text is stored once and has an integer id."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from tb_plugin.model.trace.schema import MISSING
 
 
 class StringTable:
-    """An immutable list of distinct strings; ids are positions. One Arrow array, so it can be memory-mapped."""
+    """An immutable list of distinct strings, whose ids are their indices.
+
+    It is one Arrow array, so it can be memory-mapped.
+    """
 
     def __init__(self, values: Iterable[str] | pa.Array) -> None:
         self._array = values if isinstance(values, pa.Array) else pa.array(list(values), type=pa.large_string())
 
     @property
     def array(self) -> pa.Array:
-        """Returns the strings as an Arrow array of ``large_string``, position = id."""
+        """Returns the strings as an Arrow array of ``large_string``, indexed by id."""
         return self._array
 
     def __len__(self) -> int:
@@ -33,19 +36,20 @@ class StringTable:
         return iter(self._array.to_pylist())
 
     def take(self, ids: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns strings of ``ids`` in order; null for missing ids (-1)."""
+        """Returns the strings with these ids; null for -1."""
         indices = pa.array(ids.astype(np.int64), mask=ids == MISSING)
         return self._array.take(indices)
 
     def where(self, predicate: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """Returns ``predicate`` of each distinct string, as a boolean array indexed by id (one extra False for id
-        -1).
-        """
+        """Returns ``predicate`` of each distinct string, indexed by id. The last entry, False, is for id -1."""
         flags = np.fromiter((predicate(text) for text in self), dtype=np.bool_, count=len(self))
         return np.append(flags, False)
 
     def extended(self, others: pa.Array) -> tuple[StringTable, npt.NDArray[np.int32]]:
-        """Returns these strings with unchanged ids, followed by distinct ``others``; and the ids of the others."""
+        """Returns a table with the texts of ``others`` added, and the ids of ``others`` in it.
+
+        Existing ids do not change.
+        """
         found = pc.index_in(others, value_set=self._array)
         ids = pc.fill_null(found, MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
         new = np.flatnonzero(ids == MISSING)
@@ -53,6 +57,6 @@ class StringTable:
         return StringTable(pa.concat_arrays([self._array, others.take(pa.array(new))])), ids
 
     def find(self, text: str) -> int:
-        """Returns the id of ``text``, or -1."""
+        """Returns the id of a text; -1 if it is not in the table."""
         position = self._array.index(pa.scalar(text, type=pa.large_string())).as_py()
         return int(position)

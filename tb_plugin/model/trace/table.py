@@ -1,12 +1,12 @@
 """The trace model: reader output (RawTrace) and assembled TraceTable.
 
-It is one file because the two have the same sections, and a new column is added to both.
+Both are in one file because they have the same sections, and a new column is added to both.
 
-A RawTrace has columns in file order, exactly as read. ``assemble`` (assemble.py) sorts it, excludes impossible times,
-and computes nesting, launches and steps once; the result is immutable and stored in one Arrow file.
+A RawTrace has the events in file order, exactly as read. ``assemble`` (assemble.py) sorts them, excludes impossible
+times, and computes nesting, launches and steps. The result is immutable and stored in one Arrow file.
 
-Rows are duration events. Properties of some rows are in side tables ("sections") whose ``row`` column points at the
-event, so that a million Python calls do not pay for the grid of a kernel.
+Rows are events with a duration. Properties that only some rows have are in side tables ("sections"). The ``row``
+column of a section is the index of the event.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ _YEAR_2000_NS = 946_684_800 * 10**9
 
 @dataclass(frozen=True, eq=False)
 class OperatorArgs:
-    """Arguments of host operators and annotations. All string ids (-1 = absent) but the last two."""
+    """Arguments of CPU operators and annotations. All are string ids (-1 = absent), except for the last two."""
 
     row: Int32 = no_rows(np.int32)
     shapes: Int32 = no_rows(np.int32)
-    """Text of ``Input Dims`` as compact JSON, e.g. ``[[2, 8], []]`` (separator ", ")."""
+    """Text of ``Input Dims`` as compact JSON, such as ``[[2, 8], []]``. The separator is ", "."""
     types: Int32 = no_rows(np.int32)
     """Text of ``Input type`` as compact JSON."""
     strides: Int32 = no_rows(np.int32)
     concrete: Int32 = no_rows(np.int32)
     """Text of ``Concrete Inputs``."""
     stack: Int32 = no_rows(np.int32)
-    """``Call stack``: frames separated by ``;``, innermost first."""
+    """Text of ``Call stack``: frames separated by ``;``, innermost first."""
     sequence: Int64 = no_rows(np.int64)
-    """Autograd sequence number, -1 = absent."""
+    """Autograd sequence number; -1 = absent."""
     forward_thread: Int64 = no_rows(np.int64)
-    """``Fwd thread id``, -1 = absent."""
+    """Value of ``Fwd thread id``; -1 = absent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,44 +77,42 @@ class PythonArgs:
 
 @dataclass(frozen=True, eq=False)
 class DeviceArgs:
-    """Arguments of kernels, copies and sets; -1 or NaN = absent."""
+    """Arguments of kernels, memcpys and memsets; -1 or NaN = absent."""
 
     row: Int32 = no_rows(np.int32)
     stream: Int32 = no_rows(np.int32)
-    """String id of the stream's text."""
+    """String id of the stream."""
     grid: Int32 = no_rows(np.int32)
     """String id of ``[x, y, z]``."""
     block: Int32 = no_rows(np.int32)
     registers: Int64 = no_rows(np.int64)
     """Registers per thread."""
     shared_memory: Int64 = no_rows(np.int64)
-    """Bytes of shared memory per block."""
+    """Shared memory per block, in bytes."""
     blocks_per_sm: Float64 = no_rows(np.float64)
     occupancy: Float64 = no_rows(np.float64)
-    """Estimated achieved occupancy as a ratio 0..1."""
+    """Estimated achieved occupancy, from 0 to 1."""
     bytes: Int64 = no_rows(np.int64)
-    """Bytes moved or set."""
+    """Bytes copied or set."""
     direction: Int32 = no_rows(np.int32)
-    """String id of the direction of a copy, as recorded next to its name."""
+    """String id of the copy direction, recorded in addition to the name."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedRows:
-    """Rows with an implausible recorded duration (overflow.py); ``dur_ns`` of the table is shortened."""
+    """Rows with an implausible recorded duration, which ``dur_ns`` of the table shortens (overflow.py)."""
 
     row: Int32 = no_rows(np.int32)
     recorded_ns: Int64 = no_rows(np.int64)
-    """Duration as recorded."""
 
 
 @dataclass(frozen=True, eq=False)
 class CallNames:
-    """Names of runtime and driver calls with a known role."""
+    """Names of runtime and driver calls whose role is known."""
 
     name: Int32 = no_rows(np.int32)
-    """String id."""
     role: UInt8 = no_rows(np.uint8)
-    """CallRole."""
+    """``CallRole`` of the name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,18 +130,21 @@ class CollectiveArgs:
     group_ranks: Int32 = no_rows(np.int32)
     sequence: Int64 = no_rows(np.int64)
     source_rank: Int64 = no_rows(np.int64)
-    """The sending rank of a recv, in the job."""
+    """Global rank that sends; only for a recv."""
     destination_rank: Int64 = no_rows(np.int64)
-    """The receiving rank of a send, in the job."""
+    """Global rank that receives; only for a send."""
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryEvents:
-    """Allocator events, not rows of the table: sorted by time. -1 = absent totals or address 0."""
+    """Allocator events, sorted by time. They are not rows of the trace table.
+
+    Absent totals are -1; absent addresses are 0.
+    """
 
     time_ns: Int64 = no_rows(np.int64)
     bytes: Int64 = no_rows(np.int64)
-    """Positive = allocation, negative = release."""
+    """Positive for allocations, negative for releases."""
     address: Int64 = no_rows(np.int64)
     total_allocated: Int64 = no_rows(np.int64)
     total_reserved: Int64 = no_rows(np.int64)
@@ -151,35 +152,33 @@ class MemoryEvents:
     """c10 DeviceType: 0 CPU, 1 CUDA, 6 HIP, 12 XPU, ..."""
     device_id: Int32 = no_rows(np.int32)
     pid: Int32 = no_rows(np.int32)
-    """String id."""
     tid: Int32 = no_rows(np.int32)
-    """String id."""
 
 
 @dataclass(frozen=True, eq=False)
 class CounterEvents:
-    """Values of recorded counters, not rows of the table: sorted by time. Each is valid until the next of its
-    series.
+    """Values of recorded counters, sorted by time. They are not rows of the trace table.
+
+    A value is valid until the next value of its series.
     """
 
     time_ns: Int64 = no_rows(np.int64)
     value: Float64 = no_rows(np.float64)
-    """Finite."""
+    """Always finite."""
     event: Int32 = no_rows(np.int32)
-    """Number of the event in the file: one may hold values of several series."""
+    """Index of the event in the file. One event may have values of several series."""
     name: Int32 = no_rows(np.int32)
-    """String id of the counter's name, with its id in brackets if the event has one."""
+    """String id of the counter's name, followed by its id in brackets if the event has one."""
     series: Int32 = no_rows(np.int32)
-    """String id of the argument with the value."""
+    """String id of the argument that has the value."""
     pid: Int32 = no_rows(np.int32)
-    """String id. Counters belong to processes."""
+    """String id of the process. Each process has its own counters."""
     tid: Int32 = no_rows(np.int32)
-    """String id."""
 
 
 @dataclass(frozen=True, eq=False)
 class CounterSeries:
-    """Reported properties of counter series. Series without any are omitted.
+    """Reported properties of counter series. Series without properties are omitted.
 
     ``pid``, ``name`` and ``series`` as in ``CounterEvents``; -1 = not reported.
     """
@@ -188,17 +187,17 @@ class CounterSeries:
     name: Int32 = no_rows(np.int32)
     series: Int32 = no_rows(np.int32)
     unit: Int32 = no_rows(np.int32)
-    """String id of the unit's text, as ``analysis/recorded_units.py`` reads it: "bytes", "%", "ms", "MHz", ...
+    """String id of the unit, such as "bytes", "%", "ms" or "MHz" (see ``analysis/recorded_units.py``).
 
-    Without it a unit in parentheses at the end of the name counts.
+    If not reported, a unit in parentheses at the end of the name is used.
     """
     device: Int32 = no_rows(np.int32)
-    """String id of the ``DeviceInfo.id`` of its device."""
+    """String id of the device's ``DeviceInfo.id``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Flows:
-    """Both ends of forward-backward arrows, by flow id, in file order. Times as the rows' ``start_ns``."""
+    """Forward-backward arrows by flow id, in file order. Times are on the clock of the rows' ``start_ns``."""
 
     start_time_ns: Int64 = no_rows(np.int64)
     start_pid: Int32 = no_rows(np.int32)
@@ -210,15 +209,16 @@ class Flows:
 
 @dataclass(frozen=True, eq=False)
 class ArrowEnds:
-    """Recorded arrows between events, each end as a place in time, in file order. Times as the rows' ``start_ns``.
+    """Recorded arrows between events, in file order.
 
-    An arrow begins at the innermost event around its start. It ends at the innermost one around its end, or, where
-    ``to_next`` says so, at the next event that begins on that thread or stream. Where the trace names the event itself,
-    it is that one: ``start_row`` and ``end_row``, positions in file order, -1 = none; empty where it never does.
+    Each end is a thread or stream and a time, on the clock of ``start_ns``. An arrow starts at the innermost event
+    open at its start time. It ends at the innermost event open at its end time. With ``to_next``, it ends at the
+    next event that begins on that thread or stream. If the trace names the events themselves, ``start_row`` and
+    ``end_row`` are their rows in file order (-1 = none). They are empty if no arrow names its events.
     """
 
     name: Int32 = no_rows(np.int32)
-    """String id of its name in the trace."""
+    """String id of the arrow's name."""
     start_time_ns: Int64 = no_rows(np.int64)
     start_pid: Int32 = no_rows(np.int32)
     start_tid: Int32 = no_rows(np.int32)
@@ -232,32 +232,38 @@ class ArrowEnds:
 
 @dataclass(frozen=True, eq=False)
 class Arrows:
-    """Recorded arrows between rows, sorted by (tail, head); launches and forward operators have columns of their own."""
+    """Recorded arrows between rows, sorted by (tail, head).
+
+    Launches and forward operators have columns of their own instead.
+    """
 
     tail: Int32 = no_rows(np.int32)
-    """Row at which it begins."""
+    """Row where the arrow starts."""
     head: Int32 = no_rows(np.int32)
-    """Row at which it ends."""
+    """Row where the arrow ends."""
     name: Int32 = no_rows(np.int32)
-    """String id."""
+    """String id of the arrow's name."""
 
 
 @dataclass(frozen=True, eq=False)
 class AsyncRows:
-    """Rows without a thread: their ``tid`` names a track of the process, on which operations take lanes (lanes.py)."""
+    """Rows of asynchronous operations, which have no thread.
+
+    Their ``tid`` names a track of the process (see lanes.py).
+    """
 
     row: Int32 = no_rows(np.int32)
     operation: Int32 = no_rows(np.int32)
-    """Number of their operation; rows of one operation nest."""
+    """Number of the operation. Rows of one operation nest."""
 
 
 @dataclass(frozen=True, eq=False)
 class RawTrace:
-    """Output of a reader: n duration events in file order, times in absolute nanoseconds as in the file.
+    """Output of a reader: duration events in file order, with times as in the file, in nanoseconds.
 
-    ``pid``, ``tid``, ``name`` and ``category`` are string ids; the ``row`` of a section is a position in file order.
-    ``correlation`` and ``external_id`` are -1 when absent (0 is recorded as 0). ``device`` is a position in
-    ``devices``, -1 on the host.
+    ``pid``, ``tid``, ``name`` and ``category`` are string ids. The ``row`` of a section is an index in file order.
+    ``correlation`` and ``external_id`` are -1 if absent (0 is recorded as 0). ``device`` is an index into
+    ``devices``; -1 on the CPU.
     """
 
     start_ns: Int64
@@ -272,7 +278,7 @@ class RawTrace:
     device: Int16
     is_collective: Bool
     uses_matrix_unit: UInt8
-    """MatrixUse of each row; NO for all rows other than kernels."""
+    """``MatrixUse`` of each row; NO for rows other than kernels."""
     matrix_eligible: Bool
     strings: StringTable
     devices: tuple[DeviceInfo, ...]
@@ -288,41 +294,41 @@ class RawTrace:
     flows: Flows = field(default_factory=Flows)
     arrows: ArrowEnds = field(default_factory=ArrowEnds)
     process_names: Mapping[str, str] = field(default_factory=dict)
-    """pid text -> process name (labels appended in parentheses)."""
+    """Process name for each pid text. Labels are appended in parentheses."""
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """(pid text, tid text) -> thread name."""
+    """Thread name for each pair of pid text and tid text."""
     process_order: Mapping[str, int] = field(default_factory=dict)
-    """pid text -> order of the process, smallest first."""
+    """Sort key for each pid text, ascending."""
     thread_order: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """(pid text, tid text) -> order of the thread in its process."""
+    """Sort key of the thread in its process, for each pair of pid text and tid text."""
     nth: Int64 | None = None
-    """Order of rows with equal bounds, outermost first, if recorded; -1 = not recorded."""
+    """Nesting order of rows with equal start and end, outermost first; -1 = not recorded."""
     asynchronous: AsyncRows = field(default_factory=AsyncRows)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Top-level keys of the file other than the event list; JSON values."""
+    """Top-level JSON values of the file, except for the event list."""
     base_time_ns: int | None = None
-    """Epoch nanoseconds to add to a file time to get wall time (baseTimeNanoseconds), None when unknown."""
+    """Offset from file time to time since 1970, in nanoseconds (baseTimeNanoseconds); None if unknown."""
     window: Window | None = None
-    """The part of the file that was read, None = all of it."""
+    """The part of the file that was read; None = all of it."""
     is_external_id_sure: bool = False
-    """Whether the external id of device work is always its requesting operator, also for launches on another thread."""
+    """Whether the external id of device work always identifies the requesting operator, even across threads."""
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
     classes: ClassNames = field(default_factory=lambda: ClassNames())
     reported_steps: ReportedSteps | None = None
-    """Steps reported by the profile; None: they are derived from rows."""
+    """Steps reported by the profiler; None if they must be derived from rows."""
     others: tuple[OpenColumn, ...] = ()
-    """Recorded properties without a column, by their name in the profile."""
+    """Recorded properties without a dedicated column, under their name in the profile."""
     reported_tables: tuple[ReportedTable, ...] = ()
     blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
     totals: AllocatorTotals = field(default_factory=AllocatorTotals)
     components: AllocatorTotals = field(default_factory=AllocatorTotals)
-    """Allocated memory of software components of the device, by component."""
+    """Memory allocated by software components of the device, by component."""
 
 
 @dataclass(frozen=True)
 class Track:
-    """One row group of a timeline: a host thread, a device stream, or operations without a thread."""
+    """One row group of the timeline: a CPU thread, a device stream, or asynchronous operations."""
 
     pid: str
     tid: str
@@ -330,17 +336,17 @@ class Track:
     thread: str
     is_device: bool
     is_async: bool = False
-    """No thread: ``tid`` is the name of the operations."""
+    """Whether the track has asynchronous operations instead of a thread. ``tid`` is then their name."""
     process_order: int = 0
-    """Order of the process, smallest first."""
+    """Sort key of the process, ascending."""
     thread_order: int = 0
     part: int = MISSING
-    """Its process in a merged file; -1 in other files, or if unknown."""
+    """Process of the track in a merged file; -1 in other files, or if unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps after the device extension of docs/concepts/time.md, by time; empty when none was recorded."""
+    """Steps sorted by time; empty if none was recorded. Windows include device work (docs/concepts/time.md)."""
 
     label: tuple[str, ...] = ()
     start_ns: Int64 = no_rows(np.int64)
@@ -348,20 +354,22 @@ class Steps:
     host_start_ns: Int64 = no_rows(np.int64)
     host_end_ns: Int64 = no_rows(np.int64)
     recorded: bool = False
-    """False when the trace has no steps and the one step covers the whole trace."""
+    """False if the trace has no steps, and a single step covers the whole trace."""
     dropped: tuple[str, ...] = ()
-    """Labels of trailing steps whose device work was not recorded completely."""
+    """Labels of the last steps, if their device work was not recorded completely."""
     source: str = ""
-    """Source: "profiler", "annotation" (of a server), "stated" or "inferred"; "" without steps."""
+    """"profiler", "annotation" (of a server), "stated" (reported by the profile) or "inferred"; "" without steps."""
     framework: str = ""
-    """The framework of the annotations, for users."""
+    """Display name of the framework that wrote the annotations."""
     served: Served = Served()
-    """Work of each step; empty if not recorded."""
+    """Server work of each step; empty if not recorded."""
     unanswered: str = ""
-    """Why no repetition became steps (``steps/repetition.py``), "" if there are steps or none were searched."""
+    """Reason why repetition gave no steps (see ``steps/repetition.py``); "" if there are steps or repetition was
+    not searched.
+    """
 
     def take(self, places: Sequence[int]) -> Steps:
-        """Returns the steps at these positions."""
+        """Returns the steps at these indices."""
         at = np.array(places, np.intp)
         return replace(
             self,
@@ -374,7 +382,10 @@ class Steps:
         )
 
     def at(self, time_ns: Int64, *, on_host: bool = False) -> Int64:
-        """Returns the position of the step whose window (or host time) contains each time, -1 = none."""
+        """Returns the index of the step that contains each time; -1 = none.
+
+        ``on_host`` uses the step's time on the CPU instead of its window.
+        """
         start, end = (self.host_start_ns, self.host_end_ns) if on_host else (self.start_ns, self.end_ns)
         place = np.searchsorted(start, time_ns, side="right") - 1
         return np.where((place >= 0) & (time_ns < np.append(end, 0)[place]), place, MISSING)
@@ -382,61 +393,63 @@ class Steps:
 
 @dataclass(frozen=True)
 class FullTrace:
-    """The whole trace of an opened window that exists because the trace does not fit into memory."""
+    """Facts about the whole trace, if only a window was opened because the trace does not fit into memory."""
 
     end_ns: int
     steps: tuple[str, ...]
-    """Labels of all its recorded steps."""
+    """Labels of all recorded steps."""
     peak_memory_bytes: int
-    """Estimated memory for opening it."""
+    """Estimated peak memory to open the whole trace."""
     budget_bytes: int
-    """Memory that the readers may take."""
+    """Memory available to readers."""
     first_work_ns: int = MISSING
-    """Start of the first device work of the trace, -1 = never."""
+    """Start of the first device work; -1 if there is none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The kept part of a trace: events that overlap ``[begin_ns, end_ns)``, counted from the trace's start.
+    """The opened part of a trace: events that overlap ``[begin_ns, end_ns)``, relative to the start of the trace.
 
-    Also kept: launches of device work inside, and device work launched inside. Both are within ``lag_ns``.
+    Also includes launches of device work in the window, and device work launched in it. A launch and the end of its
+    work are at most ``lag_ns`` apart.
     """
 
     origin_ns: int
-    """File time of the trace's start."""
+    """File time of the start of the trace."""
     begin_ns: int
     end_ns: int
     lag_ns: int
     steps: Steps
-    """Recorded steps completely inside, measured in the whole trace; none when not even one fits."""
+    """Recorded steps that are completely inside the window."""
     full: FullTrace
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of the file the numbers cover, repeated in every payload.
+    """The part of the file that the numbers cover, included in every payload.
 
-    ``start_ns`` and ``end_ns`` bound the opened part, ``fraction_read`` is its share of the events.
+    ``start_ns`` and ``end_ns`` are the limits of the opened part; ``fraction_read`` is its share of all events.
     """
 
     start_ns: int
     end_ns: int
     fraction_read: float
     complete: bool
-    """Whether the file has its end and was opened completely."""
+    """Whether the file is not truncated and was opened completely."""
     full: FullTrace | None = None
-    """None: the whole file was opened."""
+    """The whole trace, if only a window was opened; otherwise None."""
 
 
 @dataclass(frozen=True, eq=False)
 class TraceTable:
-    """n duration events sorted by (start, longest first, file order); int columns use -1 for "none".
+    """Duration events sorted by start, then longest first, then file order. Integer columns use -1 for "none".
 
-    ``parent`` is the innermost OPERATOR, MODULE or RUNTIME event of the same host thread that contains a row of those
-    kinds; ``operator`` is the innermost OPERATOR around a row (itself excluded) or, on device rows, the operator that
-    launched it; ``launch`` is the RUNTIME row that launched a device row; ``python_parent`` is the innermost PYTHON or
-    MODULE call around a PYTHON or MODULE row (itself excluded) or around an OPERATOR row; ``forward`` is the forward
-    operator of a backward operator; ``lane`` and ``depth`` say where a row is drawn on its track.
+    - ``parent``: for operators, modules and runtime calls, the innermost of these that encloses the row on its thread.
+    - ``operator``: innermost enclosing operator; on device rows, the operator that launched the work.
+    - ``launch``: on device rows, the runtime call that launched the work.
+    - ``python_parent``: innermost enclosing Python or module call.
+    - ``forward``: for backward operators, the forward operator.
+    - ``depth``: vertical position of the row on its track.
     """
 
     start_ns: Int64
@@ -450,7 +463,7 @@ class TraceTable:
     external_id: Int64
     is_collective: Bool
     uses_matrix_unit: UInt8
-    """MatrixUse of each row; NO for all rows other than kernels."""
+    """``MatrixUse`` of each row; NO for rows other than kernels."""
     matrix_eligible: Bool
     parent: Int32
     operator: Int32
@@ -458,9 +471,9 @@ class TraceTable:
     python_parent: Int32
     forward: Int32
     self_ns: Int64
-    """Host rows of the op tree: duration minus direct children; other rows: the duration."""
+    """Duration minus direct children, for operators, modules and runtime calls. For other rows, the duration."""
     overlaps: Bool
-    """True when the row partially overlaps another of its thread and is drawn on a separate lane."""
+    """Whether the row partially overlaps another row of its thread, so that it is drawn at another depth."""
     depth: Int16
 
     strings: StringTable
@@ -483,30 +496,29 @@ class TraceTable:
     report: ReadReport
     coverage: Coverage
     origin_ns: int
-    """File time of ``start_ns == 0``."""
+    """File time of time 0."""
     base_time_ns: int | None
     external_disagreements: int
-    """Device rows whose external id and launch give different operators."""
+    """Number of device rows for which external id and launch give different operators."""
     others: tuple[OpenColumn, ...]
-    """Recorded properties without a column, in the order of the profile."""
+    """Recorded properties without a dedicated column, in the order of the profile."""
     reported_tables: tuple[ReportedTable, ...]
     blocks: AllocatorBlocks
     totals: AllocatorTotals
     components: AllocatorTotals
     recorder: Recorder
-    """The recording tool."""
     captured: Captured = field(default_factory=Captured, metadata={"cached": False})
-    """Data of another recording about replayed graphs. Never stored: the caller adds it."""
+    """Data from another recording about the replayed graphs. The caller adds it; it is never stored with the trace."""
 
     def with_captured(self, captures: Iterable[tuple[Captured, StringTable]], source: str) -> TraceTable:
-        """Returns the trace with data of other recordings about its graphs; its columns are shared."""
+        """Returns the trace with data from other recordings about its graphs. Other columns are shared, not copied."""
         captured, strings = merge_captures(self.strings, captures, source)
         return replace(self, captured=captured, strings=strings)
 
     def calls_that(self, *roles: CallRole) -> Bool:
         """Returns which rows are runtime or driver calls with these roles."""
         wanted = self.calls.name[np.isin(self.calls.role, roles)]
-        if not len(wanted):  # as of most traces those of graphs: no look at each row
+        if not len(wanted):  # most traces: no need to check each row
             return np.zeros(len(self), np.bool_)
         names = np.zeros(len(self.strings) + 1, np.bool_)
         names[wanted] = True
@@ -515,27 +527,27 @@ class TraceTable:
 
     @property
     def process(self) -> Int32 | None:
-        """Returns the process of each row in a file of several merged traces, -1 = unknown; None in other files."""
+        """Returns the process of each row in a merged file (-1 = unknown); None in other files."""
         parts = np.array([track.part for track in self.tracks], np.int32)
         return parts[self.track] if (parts != MISSING).any() else None
 
     def ends(self, rows: npt.NDArray[Any]) -> Int64:
-        """Returns the ends of some rows, nanoseconds; faster than ``end_ns`` for few rows."""
+        """Returns the ends of some rows, in nanoseconds. Faster than ``end_ns`` for few rows."""
         found: Int64 = self.start_ns[rows] + self.dur_ns[rows]
         return found
 
     @property
     def clock_ns(self) -> int | None:
-        """Returns the wall time of time 0, nanoseconds since 1970; None if unknown.
+        """Returns time 0 in nanoseconds since 1970; None if unknown.
 
-        Old files count from 1970, new ones record their base time.
+        Old files record times since 1970, new files record a base time.
         """
         begin = (self.base_time_ns or 0) + self.origin_ns
         return begin if begin > _YEAR_2000_NS else None
 
     @property
     def end_ns(self) -> Int64:
-        """Returns the end of every row, nanoseconds."""
+        """Returns the end of each row, in nanoseconds."""
         return self.start_ns + self.dur_ns
 
     def __len__(self) -> int:

@@ -1,8 +1,8 @@
 """Nesting of events on a thread: parents, open events and self time.
 
-Traces are not trees: annotations cross Python frames, and microsecond rounding makes a child outlive its parent. So an
-event's parent is the latest-started event that encloses it completely; one that only overlaps is never a parent, and
-the crossing row is flagged and drawn on a separate row. Nothing is discarded.
+Events of a thread do not always nest: annotations overlap Python frames, and rounding to microseconds can move a
+child's end past its parent's. The parent of an event is the latest event to start that encloses it completely. An
+event that overlaps another only partly is flagged and drawn on a separate line. No event is discarded.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SMALL = 2**15
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
-    """Nesting of n rows, one value per row.
+    """Nesting of rows, one value per row.
 
-    ``parent`` is a position among them (-1 = none), ``depth`` the row to draw on (no two open events share one),
-    ``overlaps`` marks rows that partially overlap an open event.
+    ``parent`` is the index of the parent (-1 = none). ``depth`` is the line to draw the row on, which open rows
+    never share. ``overlaps`` marks rows that partially overlap an open row.
     """
 
     parent: Int32
@@ -39,7 +39,10 @@ class Nesting:
 
 
 def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
-    """Returns the nesting of rows that are sorted by (start, longest first); rows of different tracks never nest."""
+    """Returns the nesting of rows, which must be sorted by start, then longest first.
+
+    Rows of different tracks never nest.
+    """
     n = len(start)
     order = stable_order(track)
     begin, finish = (time[order] for time in side_by_side((track, start), (track, end)))
@@ -48,7 +51,7 @@ def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
     crossed = np.zeros(n, np.bool_)
     crossing = (above != MISSING) & (finish > finish[above])
     if crossing.any():
-        # Where nothing is open, a new stretch begins; stretches are independent of each other.
+        # A new stretch begins where no row is open. Stretches are independent of each other.
         stretch = np.cumsum(level == 0)
         firsts = np.searchsorted(stretch, np.unique(stretch[crossing]), side="left")
         lasts = np.searchsorted(stretch, np.unique(stretch[crossing]), side="right")
@@ -62,9 +65,9 @@ def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
 
 
 def parents_among(parent: Int32, chosen: Int64) -> Int32:
-    """Parents among some of the rows of a nesting without overlaps: what ``nest`` of these rows alone would find.
+    """Returns the parents that ``nest`` would find for the ``chosen`` rows alone. Rows must not partially overlap.
 
-    ``parent`` is that of all rows, ``chosen`` are positions among them in ascending order.
+    ``parent`` has all rows; ``chosen`` are indices into it, ascending.
     """
     position = places_of(chosen, len(parent))
     hop = parent[chosen]
@@ -77,7 +80,7 @@ def _open_before(start: Int64, end: Int64) -> Int64:
     depth: Int64 = np.arange(len(start)) - np.searchsorted(np.sort(end), start, side="right")
     empty = end == start
     if empty.any():
-        # Empty rows at the same instant that stand at or after a row are counted as closed before it: take them out.
+        # Rows without duration at the same time, at or after a row, were counted as closed before it: correct that.
         until = np.concatenate(([0], np.cumsum(empty)))
         depth += until[np.searchsorted(start, start, side="right")] - until[:-1]
     return depth
@@ -98,13 +101,13 @@ def _parents_by_depth(depth: Int64) -> Int64:
 
 def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: Int64, overlaps: Bool) -> None:
     latest: list[tuple[int, int]] = []
-    """(-end, row) of the rows that end after all later ones; the latest row ending at or after some time is among
-    them.
+    """Pairs (-end, row) of the rows that end after all later rows.
+
+    The latest row that ends at or after a given time is always among them.
     """
     ends: list[int] = []
-    """Heap of the ends of open rows."""
     deepest: list[tuple[int, int]] = []
-    """Heap of (-depth, end) of open rows, and of closed rows not removed yet."""
+    """Heap of (-depth, end) of open rows. Closed rows are removed late."""
     for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True), start=offset):
         while ends and ends[0] <= s:
             heappop(ends)
@@ -122,11 +125,11 @@ def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: 
 
 
 def innermost(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
-    """Returns for each point (track, time): the latest-started row with start <= time < end, or -1.
+    """Returns, for each track and time, the latest-started row that is open then (start <= time < end); -1 = none.
 
-    ``track, start, end, parent`` describe rows sorted by start with the ``parent`` of ``nest``. From the row that
-    started last one climbs until an open one is met; no open row is skipped, because every row that is left out of an event's
-    ancestors ends before that event does.
+    The rows must be sorted by start, and ``parent`` must come from ``nest``. The search follows parents from the
+    last started row until it finds an open one. It skips no open row: a row that is not an ancestor of a later row
+    ends before that later row.
     """
     if not len(start):
         return np.full(len(at), MISSING, np.int32)
@@ -134,12 +137,12 @@ def innermost(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: I
     order = stable_order(track)
     index = np.searchsorted(begin[order], when, side="right") - 1
     last = np.where(index >= 0, order[np.maximum(index, 0)], MISSING).astype(np.int32)
-    # On a track without an earlier row this is the last one of another track, which is closed there.
+    # If the track has no earlier row, this is the last row of another track, which has already ended.
     return climb_to_open(last, finish, parent, when)
 
 
 def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
-    """Climbs from each row up its parents to the first that is still open at the time; -1 when there is none."""
+    """Returns the row itself or its nearest ancestor that is still open at the time; -1 = none."""
     row = row.copy()
     if not len(end):
         return row
@@ -151,10 +154,9 @@ def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
 
 
 def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Moments, ascending, and the latest-started row that is open from each to the next: its position, -1 = none.
+    """Returns all distinct times, ascending, and the latest-started row open from each time to the next; -1 = none.
 
-    ``start, end`` describe rows of one track sorted by start. They may cross: from the row that started last one climbs
-    to the last one before it that ends no earlier, for all between are closed by then.
+    The rows are on one track, sorted by start, and may partly overlap.
     """
     before = np.arange(len(start)) - 1
     short = np.arange(len(start))
@@ -169,9 +171,10 @@ def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
-    """Returns the duration of each row minus the time covered by its direct children, nanoseconds, never negative.
+    """Returns the duration of each row minus the time covered by its direct children, in nanoseconds; never
+    negative.
 
-    ``parent`` and ``overlaps`` are those of the rows' ``Nesting``.
+    ``parent`` and ``overlaps`` come from the rows' ``Nesting``.
     """
     own = end - start
     child = np.flatnonzero(parent != MISSING)
@@ -179,7 +182,7 @@ def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
     covered = np.bincount(parent[child], weights=own[child], minlength=len(own)).astype(np.int64)
     crossing = child[overlaps[child]]
     if len(crossing):
-        # Of two children that overlap the later one is flagged; time under both counts once.
+        # If two children overlap, the later one is flagged. Their common time counts once.
         mixed = np.zeros(len(own), np.bool_)
         mixed[parent[crossing]] = True
         child = child[mixed[parent[child]]]
@@ -197,7 +200,7 @@ def _covered(start: Int64, end: Int64, rows: Int64) -> int:
 
 
 def inherit(value: Int32, parent: Int32) -> Int32:
-    """Returns each row's own value, or that of its nearest ancestor with one (-1 = none). Parents come first."""
+    """Returns each row's value, or that of its nearest ancestor with a value; -1 = none. Parents must come first."""
     value, hop = value.copy(), parent.copy()
     while True:
         empty = (value == MISSING) & (hop != MISSING)
@@ -208,5 +211,5 @@ def inherit(value: Int32, parent: Int32) -> Int32:
 
 
 def roots_of(parent: Int32) -> Int32:
-    """Returns the root of each row, which may be itself. Parents come first."""
+    """Returns the top-level ancestor of each row, or the row itself. Parents must come first."""
     return inherit(np.where(parent == MISSING, np.arange(len(parent)), MISSING).astype(np.int32), parent)

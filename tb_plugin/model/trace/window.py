@@ -1,7 +1,7 @@
 """Windows of traces that are too large to open completely.
 
-A file has no index of times and groups its events by type. One pass (a reader's ``survey``) finds times and sizes; a
-second one keeps the events of the chosen window.
+A trace file has no time index, and its events are grouped by type. A first pass (a reader's ``survey``) finds times
+and sizes; a second pass reads the events of the chosen window.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class WindowRequest:
-    """A requested window: labels of its first and last step, or times from the start of the trace (ns).
+    """A requested window: labels of the first and last step, or times in nanoseconds from the start of the trace.
 
-    An open end extends as far as memory allows; an empty request starts at the first step (or event).
+    Without an end, the window is as long as memory allows. An empty request starts at the first step or event.
     """
 
     steps: tuple[str, str | None] | None = None
@@ -39,7 +39,7 @@ class WindowRequest:
 
 
 def parse_window(text: str) -> WindowRequest:
-    """Parses ``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or nothing. Raises BadRequest."""
+    """Parses ``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or "". Raises BadRequest."""
     if not text:
         return WindowRequest()
     if found := _STEPS.fullmatch(text):
@@ -55,10 +55,10 @@ def parse_window(text: str) -> WindowRequest:
 
 @dataclass(frozen=True)
 class Survey:
-    """The result of a survey of a whole file. Times are nanoseconds from the first event, sizes bytes of text.
+    """Result of a first pass over a whole file. Times are nanoseconds from the first event.
 
-    ``lag_ns`` is the longest time from a launch to the end of its work. ``cell_ns`` are the starts of time ranges,
-    ascending, and ``cell_bytes`` the text of the events that start in each.
+    ``lag_ns`` is the longest time from a launch to the end of its work. ``cell_ns`` has the ascending starts of
+    time ranges. ``cell_bytes`` is the size in the file of the events that start in each range.
     """
 
     origin_ns: int
@@ -68,22 +68,21 @@ class Survey:
     cell_ns: tuple[int, ...]
     cell_bytes: tuple[int, ...]
     label: tuple[str, ...] = ()
-    """Labels of the recorded steps; the next four are theirs, as in Steps."""
+    """Labels of the recorded steps. The next four fields are also about steps."""
     start_ns: tuple[int, ...] = ()
     step_end_ns: tuple[int, ...] = ()
     host_start_ns: tuple[int, ...] = ()
     host_end_ns: tuple[int, ...] = ()
     dropped: tuple[str, ...] = ()
     step_source: str = ""
-    """As in Steps, and the framework."""
     framework: str = ""
     served: tuple[tuple[int, ...], ...] = ()
-    """The columns of Served; empty if not recorded."""
+    """Columns of ``Served``; empty if not recorded."""
     first_work_ns: int = MISSING
-    """Start of the first device work, -1 = none."""
+    """Start of the first device work; -1 = none."""
 
     def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
-        """Returns the recorded steps completely inside a range."""
+        """Returns the recorded steps that are completely inside a time range."""
         starts, ends = np.array(self.host_start_ns, np.int64), np.array(self.step_end_ns, np.int64)
         inside = np.flatnonzero((starts >= begin_ns) & (ends <= end_ns))
         with_last = len(inside) > 0 and int(inside[-1]) == len(self.label) - 1
@@ -102,10 +101,11 @@ class Survey:
 
 
 def choose(survey: Survey, asked: WindowRequest, room_bytes: int, peak_memory_bytes: int, budget_bytes: int) -> Window:
-    """Returns the longest window with at most ``room_bytes`` of text from the requested start.
+    """Returns the longest window from the requested start with at most ``room_bytes`` of text.
 
-    It has whole steps if at least one fits, otherwise a time range. ``peak_memory_bytes`` (of the whole trace) and
-    ``budget_bytes`` are shown to the user. Raises BadRequest for an unknown step, or a time outside the trace.
+    The window consists of whole steps if at least one fits; otherwise it is a time range. ``peak_memory_bytes``
+    (for the whole trace) and ``budget_bytes`` are only shown to the user. Raises BadRequest for an unknown step or
+    a time outside the trace.
     """
     if asked.times_ns is not None:
         begin, end = asked.times_ns
@@ -142,7 +142,7 @@ def _position(survey: Survey, label: str) -> int:
 
 def _fitting(survey: Survey, begin: int, end: int | None, room_bytes: int) -> int:
     cells = np.array(survey.cell_ns, np.int64)
-    # The end is not part of a window, the last event is part of the trace.
+    # A window excludes its end, but must include the last event.
     latest = survey.end_ns + 1 if end is None else min(end, survey.end_ns + 1)
     ends = np.append(cells[(cells > begin) & (cells < latest)], latest)
     fits = np.flatnonzero(_text_bytes(survey, begin, ends) <= room_bytes)
@@ -152,16 +152,16 @@ def _fitting(survey: Survey, begin: int, end: int | None, room_bytes: int) -> in
 def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
     before = np.concatenate(([0], np.cumsum(survey.cell_bytes, dtype=np.int64)))
     cells = np.array(survey.cell_ns, np.int64)
-    # The cell that holds the begin counts as a whole.
+    # The range that contains the begin counts completely.
     first = max(0, int(np.searchsorted(cells, begin, side="right")) - 1)
     total: Int64 = before[np.searchsorted(cells, ends, side="left")] - before[first]
     return total
 
 
 def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
-    """Returns the rows of a window among the rows kept around it, and the number of the others.
+    """Returns the rows that belong to the window, and the number of the other rows.
 
-    Rows that overlap the window stay, with the launches of its device work and the device work of its launches.
+    These are the rows that overlap it, the launches of its device work, and the device work of its launches.
     """
     window = raw.window
     if window is None:
@@ -177,7 +177,7 @@ def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
 
 
 def steps_of(window: Window) -> Steps:
-    """Returns the whole steps of a window; without any, the window as one step."""
+    """Returns the whole steps of a window; if there are none, the window as one step."""
     if window.steps.recorded:
         return window.steps
     begin, end = np.array([window.begin_ns], np.int64), np.array([_end(window)], np.int64)
@@ -189,12 +189,12 @@ def _end(window: Window) -> int:
 
 
 def without_outside(report: ReadReport, outside: int) -> ReadReport:
-    """Returns the report after ``outside`` of the kept events turned out to be outside the window."""
+    """Returns the report after ``outside`` of the loaded events turned out to be outside the window."""
     return replace(report, events_loaded=report.events_loaded - outside, events_outside=report.events_outside + outside)
 
 
 def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage:
-    """Returns the coverage of a trace whose last row ends at ``end_ns`` (ns from its start)."""
+    """Returns the coverage of a trace. ``end_ns`` is the end of its last row, from the start of the trace."""
     if window is None:
         return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
     fraction = report.events_loaded / max(1, report.events_loaded + report.events_outside)

@@ -1,4 +1,4 @@
-"""The view ``active_memory``."""
+"""The ``active_memory`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of one block or segment."""
+"""Details of one block or segment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Column = npt.NDArray[np.integer]
 
 
 def block_of(device: DeviceLevels, row: int) -> Figures:
-    """Returns the figures of a block; unknown values are None."""
+    """Returns the details of the block in this row. Unknown values are None."""
     strings = device.snapshot.strings
     column = {name: device.block(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     context, metadata = (strings.take(device.block(name)[row : row + 1])[0].as_py() for name in ("context", "metadata"))
@@ -44,7 +44,7 @@ def block_of(device: DeviceLevels, row: int) -> Figures:
 
 
 def segment_of(device: DeviceLevels, row: int) -> Figures:
-    """Returns the figures of a segment; unknown values are None."""
+    """Returns the details of the segment in this row. Unknown values are None."""
     column = {name: device.segment(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     values = {
         "block_size_bytes": int(device.segment("size")[row]),

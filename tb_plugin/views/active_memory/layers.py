@@ -23,16 +23,16 @@ MOST_ENVELOPES = 16
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """Bytes that a private pool ever took on one stream; it only grows."""
+    """Running maximum of the memory of a private pool on one stream."""
 
     name: str
     state: Int64
-    """States at which it grows, ascending."""
+    """States of the history at which the maximum grows, ascending."""
     height: Int64
     """Bytes from each of these states on."""
 
     def at(self, states: Int64) -> Int64:
-        """Returns its height at some states."""
+        """Returns the bytes at some states."""
         place = np.searchsorted(self.state, states, side="right")
         found: Int64 = np.append(0, self.height)[place]
         return found
@@ -40,23 +40,23 @@ class Envelope:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """Bands by row: lifetime, height, and the sum with envelopes at every state."""
+    """Bands to draw, one row per block or segment, and the total height at every state."""
 
     begin: Int64
     freed: Int64
-    """Event that requested its release; afterwards it is active but not allocated."""
+    """Event that requested the release. Until ``end``, the band is still active, but not allocated."""
     end: Int64
     size: Int64
     stack: Int64
     height: Int64
-    """By state: height of everything drawn."""
+    """Total bytes of all bands and envelopes, one value per state."""
     envelopes: tuple[Envelope, ...] = ()
     envelope: Int64 | None = None
-    """By row: position among the envelopes, -1 = on top of them."""
+    """Index of the envelope that contains the band, one value per row; -1 = none."""
 
 
 def layer_of(device: DeviceLevels, kind: str) -> Layer:
-    """Returns a layer of a device, by name."""
+    """Returns the layer ``kind`` of a device; by default its blocks."""
     if kind == "segments":
         begin, end, size, stack = (device.segment(name) for name in ("begin", "end", "size", "stack"))
         return Layer(begin, end, end, size, stack, levels_of(device).reserved)
@@ -68,19 +68,18 @@ def layer_of(device: DeviceLevels, kind: str) -> Layer:
 
 
 def has_private_pools(device: DeviceLevels) -> bool:
-    """Returns whether a device has private pools."""
+    """Returns whether the device has private memory pools."""
     private = _private(device.snapshot)
     return bool(private[device.segment("pool")].any() or private[device.block("pool")].any())
 
 
 def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-    """Returns which pools are private; the last entry is for an unrecorded pool."""
+    """Returns whether each pool is private. The last entry, False, is for pool -1 (unknown)."""
     return np.array([*(pool != (0, 0) for pool in snapshot.pools), False])
 
 
 @remembered
 def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64, Int64]:
-    """Returns envelopes of private pools, the envelope of each block, and the total height at every state."""
     device = devices_of(snapshot)[place]
     private, streams = _private(snapshot), len(snapshot.streams) + 1
     pools = (_pools_of_blocks(device), device.segment("pool").astype(np.int64))
@@ -121,9 +120,9 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
 
 
 def _pools_of_blocks(device: DeviceLevels) -> Int64:
-    """Returns the pool of each block: as recorded, else that of the remaining segment at its address.
+    """Returns the pool of each block. If not recorded, uses the pool of the final segment at its address.
 
-    Released segments have a recorded pool only if blocks have one too.
+    Segments that were released earlier have a recorded pool only if blocks have one too.
     """
     pool = device.block("pool").astype(np.int64)
     left = np.flatnonzero(device.segment("end") == NEVER)
@@ -140,7 +139,6 @@ def _pools_of_blocks(device: DeviceLevels) -> Int64:
 
 
 def _grown(device: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, Int64]:
-    """Returns the states with a new maximum of active and reserved bytes, and these maxima."""
     changes = []
     for rows, column in ((blocks, device.block), (segments, device.segment)):
         begin, end, size = (column(name)[rows].astype(np.int64) for name in ("begin", "end", "size"))

@@ -1,7 +1,6 @@
 """Tiles of the active-memory timeline.
 
-Each column shows one state of the history and the blocks live then. Work is bound by the blocks and events of a tile: a
-few passes over columns, and one ``argmax`` per column.
+Each column of a tile shows one state of the history and the blocks live at that state.
 """
 
 from __future__ import annotations
@@ -24,39 +23,39 @@ from tb_plugin.views.active_memory.layers import Layer, has_private_pools, layer
 Int64 = npt.NDArray[np.int64]
 
 COLUMNS = 512
-# Blocks count from the peak over 2 to this power on, unless another detail is requested.
+# Default detail: blocks of at least peak / 2**DETAIL bytes are listed.
 DETAIL = 11
-# Blocks per tile, those of the largest area.
+# Maximum number of blocks per tile. Those with the largest area are listed.
 MOST = 20_000
-# Blocks per tile at the default detail: three tiles are visible, and a browser draws them within a frame.
+# Maximum number of blocks per tile at the default detail. A browser draws three such tiles within a frame.
 USUAL = 10_000
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The x axis: states of the history (0 is before the first event), or nanoseconds."""
+    """The x axis: states of the history (0 = before the first event), or nanoseconds."""
 
     device: DeviceLevels
     by_time: bool
 
     @property
     def extent(self) -> int:
-        """Returns the number of units."""
+        """Returns the length of the axis in states or nanoseconds."""
         if not self.by_time:
             return self.device.count + 1
         return int(self.device.time_ns[-1]) + 1 if self.device.count else 1
 
     @property
     def levels(self) -> int:
-        """Returns the number of levels; on the last one, a single tile covers everything."""
+        """Returns the number of zoom levels. On the last level, one tile covers everything."""
         return max(0, (self.extent - 1) // COLUMNS).bit_length() + 1
 
     def tiles(self, level: int) -> int:
-        """Returns the number of tiles on a level."""
+        """Returns the number of tiles on a zoom level."""
         return (self.extent - 1) // (COLUMNS << level) + 1
 
     def bounds(self, level: int, tile: int) -> Int64:
-        """Returns the first state that each column of a tile covers, and the end of the last column."""
+        """Returns the first state of each column of a tile, followed by the end of the last column."""
         count = min(COLUMNS, max(0, -(-self.extent // (1 << level)) - tile * COLUMNS))
         edges: Int64 = (np.arange(count + 1) + tile * COLUMNS) << level
         if not self.by_time:
@@ -68,7 +67,10 @@ class Axis:
 
 
 def samples_of(active: Int64, bounds: Int64) -> Int64:
-    """Returns the state that each column shows: its first with most active bytes, else the previous state."""
+    """Returns the state that each column shows: the first of its states with the most active bytes.
+
+    A column without a state shows the previous state.
+    """
     pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     return np.array(
         [low + int(active[low:high].argmax()) if high > low else max(low - 1, 0) for low, high in pairs], np.int64
@@ -76,7 +78,10 @@ def samples_of(active: Int64, bounds: Int64) -> Int64:
 
 
 def tile_of(device: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
-    """Returns a tile of a layer with blocks of at least the peak over 2 to the power of ``detail`` (None: any size)."""
+    """Returns a tile of a layer.
+
+    It lists blocks of at least ``peak / 2**detail`` bytes; all blocks if ``detail`` is None.
+    """
     layer = layer_of(device, kind)
     states = samples_of(layer.height, axis.bounds(level, tile))
     peak = _peak(device.snapshot, device.place, kind)
@@ -138,7 +143,7 @@ def tile_of(device: DeviceLevels, axis: Axis, level: int, tile: int, detail: int
 
 
 def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) -> Int64:
-    """Returns the bytes in each column beside the envelopes and the listed blocks outside of them."""
+    """Returns the bytes in each column that are neither in an envelope nor in a listed block."""
     change = np.zeros(len(states) + 1, np.int64)
     np.add.at(change, first, size)
     np.subtract.at(change, end, size)
@@ -147,7 +152,6 @@ def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) ->
 
 
 def _categories(device: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
-    """Returns the categories of rows; segments have none."""
     found = categories_of_blocks(device)
     if kind == "segments" or not found.has_any:
         return np.full(len(rows), MISSING), ()
@@ -155,17 +159,17 @@ def _categories(device: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArr
 
 
 def _listed(detail: int) -> int:
-    """Returns the limit of blocks per tile: twice as many if a quarter of the size still counts."""
+    """Returns the maximum number of blocks per tile. It doubles each time the size limit drops to a quarter."""
     return USUAL << max(0, (detail - DETAIL) // 2)
 
 
 def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, Int64, Int64, int]:
-    """Returns the listed rows, their first column, the column after their last, and the number of other rows."""
+    """Returns the listed rows, their first column, their last column plus 1, and the number of blocks not listed."""
     none = np.empty(0, np.int64)
     if not len(events):
         return none, none, none, 0
     begin, end = layer.begin, layer.end
-    # Rows are in order of their starts: later rows have not started yet.
+    # Rows are sorted by start, so later rows have not started yet.
     began = int(np.searchsorted(begin, events[-1], side="right"))
     near = np.flatnonzero(end[:began] > events[0])
     first, last = _columns(events, begin[near]), _columns(events, end[near])
@@ -180,7 +184,10 @@ def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, 
 
 
 def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
-    """Returns the first column whose event is not before each moment. A table of all events speeds up millions of lookups."""
+    """Returns the first column whose event is not before each moment.
+
+    A lookup table with one entry per event speeds up millions of lookups.
+    """
     low, high = int(events[0]), int(events[-1]) + 1
     counts = np.concatenate(([1], np.diff(events), [1]))
     table = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
@@ -190,6 +197,5 @@ def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
 
 @remembered
 def _peak(snapshot: Snapshot, place: int, kind: str) -> int:
-    """Returns the first state with the largest height."""
     devices = devices_of(snapshot)
     return int(layer_of(devices[place], kind).height.argmax()) if devices else 0

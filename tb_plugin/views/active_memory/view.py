@@ -1,6 +1,6 @@
-"""Active-memory timeline of a snapshot.
+"""Active memory over the history of a snapshot.
 
-An answer has the curves of a part, a tile of bands (``tiles.py``), or one block.
+An answer contains the curves, a tile of bands (``tiles.py``), or the details of one block.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ FINEST = 40
 
 
 class ActiveMemory(DeclaredView, entry=VIEW):
-    """The drawing of a snapshot's history."""
+    """Timeline of the live blocks of a snapshot."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the device and the requested part of its history."""
+        """Returns the parameters that ``part`` depends on: device and part of the history."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns a tile, a block, or the curves of a part of the history. Raises BadRequest."""
+        """Returns a tile, a block, or the curves. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
         payloads = _payloads(device, params)
         return Part(CoverageInfo(complete=snapshot.report.complete), payloads=payloads, layout=tuple(payloads))
@@ -87,7 +87,10 @@ def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
 
 
 def detail_of(params: Params) -> int | None:
-    """Returns the detail: blocks of at least the peak over 2 to this power are listed; None: all. Raises BadRequest."""
+    """Returns the requested ``detail``: a tile lists blocks of at least ``peak / 2**detail`` bytes.
+
+    None = all. Raises BadRequest.
+    """
     if params.get("detail") == "all":
         return None
     requested = int_param(params, "detail")

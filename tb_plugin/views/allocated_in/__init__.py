@@ -1,4 +1,4 @@
-"""The view ``allocated_in``."""
+"""The ``allocated_in`` view."""
 
 from __future__ import annotations
 

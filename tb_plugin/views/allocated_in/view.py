@@ -1,4 +1,4 @@
-"""Operators that were open when a snapshot's block was allocated."""
+"""Operators that were open when a block of a snapshot was allocated."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ BY_ADDRESS, BY_TIME = "address and time", "time"
 
 
 class AllocatedIn(DeclaredView, entry=VIEW):
-    """The origin of an allocation with a known time, address and size, in another recording of the process."""
+    """Finds the origin of an allocation in another recording of the process, by time, address and size."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the steps and the allocation; the steps are only reported."""
+        """Returns the parameters that ``part`` depends on: the allocation. Steps do not filter it."""
         return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the operators that may have allocated the block: one unless it is ambiguous. Raises BadRequest."""
+        """Returns the operators that may have allocated the block; several if it is ambiguous. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         at, address, size = int_param(params, "at_ns"), _address(params), int_param(params, "bytes")
         matched_by: str | None = None
@@ -65,12 +65,12 @@ class AllocatedIn(DeclaredView, entry=VIEW):
         return Part(coverage, {}, {frame.name: frame}, {"matching": matching}, ("matching", frame.name))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or its table."""
+        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 
 def _address(params: Params) -> int | None:
-    """Returns the requested address, decimal or as ``0x7f20``. Raises BadRequest."""
+    """Returns the requested address, which may be decimal or hexadecimal (``0x7f20``). Raises BadRequest."""
     text = params.get("address")
     if not text:
         return None
@@ -80,9 +80,9 @@ def _address(params: Params) -> int | None:
 
 
 def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> Int64:
-    """Returns the possible allocations of the address, as positions among the events.
+    """Returns the indices of the allocation events that may match this address.
 
-    Allocators round sizes up: a block may be larger in the trace.
+    Allocators round sizes up, so a block in the trace may be larger than ``size``.
     """
     memory = trace.memory
     if not address:
@@ -95,7 +95,7 @@ def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> I
 
 
 def _distance_ns(time: Int64, at: int) -> Int64:
-    """Returns the distance of times from the microsecond that starts at ``at``, nanoseconds."""
+    """Returns the distance of each time from the microsecond that starts at ``at``, in nanoseconds."""
     return np.maximum(np.maximum(at - time, time - (at + MOMENT_NS - 1)), 0)
 
 
@@ -106,7 +106,6 @@ def _by_time(trace: TraceTable, at: int) -> Frame:
 
 
 def _frame(trace: TraceTable, track: Int32, time: Int64, length_ns: int = 0) -> Frame:
-    """Returns the operators open at moments of threads, without duplicates; with a length only those open throughout."""
     owners = owners_at(trace, track, time)
     if length_ns:
         ends = trace.ends(owners.operators)

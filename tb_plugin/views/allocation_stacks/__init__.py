@@ -1,4 +1,4 @@
-"""The view ``allocation_stacks``."""
+"""The ``allocation_stacks`` view."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Merged allocation stacks, weighted by bytes.
 
-Every byte counts in all frames of its stack, and as its own in the innermost frame.
+The bytes of a stack count in all of its frames. They are the own bytes of the innermost frame.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ BY = ("line", "function", "file")
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Places below one root (the first one), parents before their children."""
+    """Nodes of the merged stacks, parents before children. The first node is the root."""
 
     name: list[str]
     package: list[tuple[str, bool]]
-    """Package of the code, and whether it is a framework."""
+    """Package of the code, and whether it is a framework's."""
     parent: Int64
     bytes: Int64
-    """Including everything beneath."""
+    """Bytes allocated in the node and its children."""
     own_bytes: Int64
     blocks: Int64
-    """Including everything beneath."""
+    """Blocks allocated in the node and its children."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def _labels(snapshot: Snapshot, by: str) -> _Labels:
 def places_of_stacks(
     snapshot: Snapshot, root: str, stack: npt.NDArray[np.integer], size: Int64, by: str = "line"
 ) -> Places:
-    """Returns the places of blocks with these stacks and sizes, below a root of this name. Raises BadRequest for ``by``."""
+    """Returns the merged stacks of blocks, below a root of this name. Raises BadRequest for ``by``."""
     if by not in BY:
         raise BadRequest(f"by cannot be {by[:40]}.", "by", f"Choose one of {', '.join(BY)}.")
     groups = group(stack)
@@ -102,7 +102,7 @@ def places_of_stacks(
 
 
 def _outermost_first(snapshot: Snapshot, labels: _Labels, stack: Int64, by: str) -> tuple[Int64, Int64]:
-    """Returns labels of the frames of stacks, outermost first, one stack after the other, and the number per stack."""
+    """Returns the labels of all frames, stack by stack and outermost first, and the number of frames per stack."""
     stacks, none = snapshot.stacks, len(labels.text)
     known = stack != MISSING
     begin, end = (np.where(known, np.append(stacks.first, 0)[stack + more], 0) for more in (0, 1))

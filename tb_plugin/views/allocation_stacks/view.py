@@ -1,4 +1,4 @@
-"""Flame graph of allocations: at a moment, or between two."""
+"""Flame graph of memory allocations, at one moment or between two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tb_plugin.views.allocation_stacks.places import Places, places_of_stacks
 Int64 = npt.NDArray[np.int64]
 
 OWN = ("device", "at", "against", "of", "by")
-# Places with most bytes; ``Tree.total_nodes`` counts all.
+# Maximum number of places, those with most bytes. ``Tree.total_nodes`` is the number of all places.
 NODES_SENT = 10_000
 # ``held``: allocated at the moment. With a second moment ``made``: allocated in between; ``left``: of these, not
 # released at the later one.
@@ -30,14 +30,14 @@ OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in
 
 
 class AllocationStacks(DeclaredView, entry=VIEW):
-    """Merged stacks of allocations, weighted by their bytes."""
+    """Call stacks of allocations, merged and weighted by bytes."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the device, the moments, the counted allocations and the kind of place."""
+        """Returns the parameters that ``part`` depends on: device, moments, allocations to count and way to merge."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the tree and its moments. Raises BadRequest."""
+        """Returns the flame graph. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
         requested, against = moment_of(device, params), moment_of(device, params, "against")
         at = levels_of(device).peak() if requested is None else requested
@@ -81,7 +81,6 @@ def _rows(device: DeviceLevels, of: str, at: int, first: int, last: int) -> Int6
 
 
 def _tree(snapshot: Snapshot, places: Places) -> Tree:
-    """Returns the places with most bytes in pre-order; ancestors have no fewer bytes and come first."""
     kept = np.sort(np.argsort(-places.bytes, kind="stable")[:NODES_SENT])
     parent = places_of(kept, len(places.parent))[places.parent[kept]]
     order = np.array(preorder(parent, places.bytes[kept], -np.arange(len(kept))), np.int64)

@@ -1,4 +1,4 @@
-"""The view ``allocations``."""
+"""The ``allocations`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences about a device: its peak, and missing or odd history."""
+"""The answer and the data notices of one device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ODDITIES = {
 
 
 def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
-    """Returns the first sentence: the peak, its time, and the line with most of it."""
+    """Returns the answer: the peak, its time, and the line of code with the most memory at the peak."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
     if len(ooms_of(device)):
@@ -93,7 +93,9 @@ def _failure(device: DeviceLevels, levels: Levels) -> Notice:
 
 
 def _largest_line(device: DeviceLevels, event: int) -> tuple[str, int, int] | None:
-    """Returns the line with most allocated bytes, its bytes, and the bytes without a stack; None if no block has a stack."""
+    """Returns the line with the most allocated bytes, its bytes, and the bytes without a stack; None if no block
+    has a stack.
+    """
     rows = device.allocated(event)
     stack, size = device.block("stack")[rows], device.block("size")[rows]
     if not len(rows):
@@ -152,7 +154,6 @@ def _notice(rule: str, text: str, todo: str = "", *figures: Figure) -> Notice:
 
 
 def _cut(device: DeviceLevels, levels: Levels) -> Notice | None:
-    """Returns the notice on memory older than the history and on dropped events; None if the history is complete."""
     snapshot = device.snapshot
     is_cut = device.place < len(snapshot.device_ids) and snapshot.device_ids[device.place] in snapshot.overflowed
     earlier = device.block("begin") == MISSING

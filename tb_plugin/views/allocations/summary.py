@@ -11,7 +11,7 @@ from tb_plugin.payloads import Figure, Figures, Metric, Unit
 
 
 def facts_of(device: DeviceLevels) -> dict[str, Number]:
-    """Returns the report facts of a device."""
+    """Returns the facts of a device for reports."""
     levels = levels_of(device)
     found: dict[str, Number] = {
         "peak_allocated_bytes": int(levels.allocated.max()),
@@ -25,7 +25,7 @@ def facts_of(device: DeviceLevels) -> dict[str, Number]:
 
 
 def summary_of(device: DeviceLevels, levels: Levels) -> Figures:
-    """Returns the headline of a device."""
+    """Returns the headline figures of a device."""
     peak = levels.peak()
     most_reserved = levels.most_reserved()
 
@@ -51,7 +51,7 @@ def summary_of(device: DeviceLevels, levels: Levels) -> Figures:
 
 
 def moment_figures(device: DeviceLevels, levels: Levels, at: int, when: str) -> Figures:
-    """Returns the memory of a device after an event."""
+    """Returns the memory figures of a device after event ``at``."""
     time = int(device.time_ns[at]) if at != MISSING and device.snapshot.has_times else None
     figures = [
         METRICS.figure("event_number", at if device.count else None),
@@ -66,7 +66,6 @@ def moment_figures(device: DeviceLevels, levels: Levels, at: int, when: str) -> 
 
 
 def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure]:
-    """Returns reserved bytes that are not allocated: those pending a free, if any, and the free ones."""
     pending = int(levels.active[at + 1] - levels.allocated[at + 1])
     values = {"pending_now_bytes": pending, "free_bytes": int(levels.reserved[at + 1] - levels.active[at + 1])}
     return [
@@ -77,7 +76,7 @@ def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure
 
 
 def settings_of(snapshot: Snapshot) -> Figures:
-    """Returns the settings of the allocator, as recorded."""
+    """Returns the recorded settings of the allocator."""
     figures = []
     for key, value in snapshot.settings.items():
         text = ", ".join(f"{name}: {each}" for name, each in value.items()) if isinstance(value, dict) else value

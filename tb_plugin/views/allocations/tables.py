@@ -27,7 +27,7 @@ MOST_STEPS = 1_000
 
 
 def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
-    """Returns the memory that was allocated after an event, by stack."""
+    """Returns the memory allocated after event ``at``, one row per stack."""
     rows = device.allocated(at)
     stack, size = device.block("stack")[rows], device.block("size")[rows]
     groups = group(stack)
@@ -59,7 +59,7 @@ def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
 
 
 def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
-    """Returns the largest blocks that were live between two events, and the named ones."""
+    """Returns the largest blocks that were live between two events, and the blocks in ``named``."""
     begin, end = device.block("begin"), device.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
     if len(rows) > MOST_BLOCKS:
@@ -85,12 +85,12 @@ def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[in
 
 
 def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
-    """Returns the rows of the steps with events between two events of the device."""
+    """Returns the indices of the steps with events between two events of the device."""
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 
 def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
-    """Returns profiler steps with the peak of each; more than MOST_STEPS are thinned evenly."""
+    """Returns the peak of each profiler step. More than MOST_STEPS steps are sampled evenly."""
     rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]
     peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]
@@ -115,7 +115,7 @@ def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows:
 
 
 def ooms_frame(device: DeviceLevels, levels: Levels) -> Frame:
-    """Returns the events at which memory ran out."""
+    """Returns the out-of-memory events, one per row."""
     rows = ooms_of(device)
     events = device.snapshot.events
     mine = rows + device.events.start

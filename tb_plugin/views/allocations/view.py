@@ -1,4 +1,4 @@
-"""Allocations view: memory of a device over a snapshot's history."""
+"""Allocated memory of a device over a snapshot's history."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ OWN = ("device", "at", "from", "to", "from_ns", "to_ns", "axis", "width")
 
 
 class Allocations(DeclaredView, entry=VIEW):
-    """The first view of a snapshot."""
+    """The first view of a snapshot: memory over time, by stack and by block."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the device, the moment, the part of the history, the drawing options and the named blocks."""
+        """Returns the parameters that ``part`` depends on: device, moment, part of the history, drawing options and
+        named blocks.
+        """
         return (*(params.get(key) for key in OWN), *_filtered_blocks(params))
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns facts of all devices, curve and tables of one. Raises BadRequest."""
+        """Returns the facts of all devices, and curve and tables of one device. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
         first, last = span_of(device, params)
         facts: dict[str, Number] = {}
@@ -77,7 +79,7 @@ class Allocations(DeclaredView, entry=VIEW):
 
 
 def _filtered_blocks(params: Params) -> tuple[int, ...]:
-    """Returns the block rows that a filter names; they are listed whatever their size."""
+    """Returns the block rows that a filter names. They are listed regardless of their size."""
     return tuple(int(value) for key, value in params.where if key == "block_row" and re.fullmatch("[0-9]{1,18}", value))
 
 

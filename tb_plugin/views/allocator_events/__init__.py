@@ -1,4 +1,4 @@
-"""The view ``allocator_events``."""
+"""The ``allocator_events`` view."""
 
 from __future__ import annotations
 

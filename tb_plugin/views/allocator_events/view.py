@@ -1,4 +1,4 @@
-"""Allocator events view: a searchable history of a device."""
+"""Searchable list of a device's allocator events."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _SHOWN = OF_SNAPSHOTS.adding(*OWN)
 
 
 class AllocatorEvents(DeclaredView, entry=VIEW):
-    """A list of events, loaded by the screenful."""
+    """A list of allocator events, loaded page by page."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the device, the search, and the position in the list."""
+        """Returns the parameters that ``part`` depends on: device, search and position in the list."""
         return (*(params.get(key) for key in ("device", "first", "near")), params.search)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns one screenful of the matching events. Raises BadRequest."""
+        """Returns one page of the matching events. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
         rows = _matching_events(snapshot, device.place, params.search) if params.search else None
         count = device.count if rows is None else len(rows)
@@ -83,7 +83,10 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
 
 @remembered
 def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
-    """Returns the events that match by action, frame or address. Raises BadRequest for an invalid regular expression."""
+    """Returns the events whose action, frame or address matches.
+
+    Raises BadRequest for an invalid regular expression.
+    """
     events = snapshot.events
     rows = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
     words = stack_words(snapshot)

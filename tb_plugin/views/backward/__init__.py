@@ -1,4 +1,4 @@
-"""The view ``backward``."""
+"""The ``backward`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backward: time of backward operators and their forward code."""
+"""Time of backward operators and their forward code."""
 
 from __future__ import annotations
 
@@ -105,11 +105,9 @@ KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The selected calls of backward operators, with self times and matches."""
-
     every: BackwardOperators
     at: Int64
-    """Positions among all backward operators of the trace."""
+    """Index of each call among all backward operators of the trace."""
     device_ns: Int64
     communication_ns: Int64
     host_ns: Int64
@@ -120,12 +118,11 @@ class _Chosen:
 
     @property
     def key(self) -> str:
-        """Returns the ranking time: device time, or host time if that is larger."""
         return "node_device_ns" if self.device_ns.sum() > self.host_ns.sum() else "node_host_ns"
 
 
 class BackwardPass(DeclaredView, entry=VIEW):
-    """The view of backward operators."""
+    """Backward operators by forward operator, module and line."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -153,7 +150,7 @@ class BackwardPass(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -174,7 +171,6 @@ def _chosen(trace: TraceTable, selection: Selection) -> _Chosen:
 
 
 def _operators(trace: TraceTable, chosen: _Chosen) -> Frame:
-    """Groups by backward operator, forward operator, module and line."""
     every, paths, lines = chosen.every, module_paths(trace), code_lines(trace)
     name, path, line = every.name[chosen.at], chosen.path, chosen.line
     forward = np.append(trace.name, np.int32(MISSING))[chosen.forward]
@@ -211,7 +207,6 @@ def _texts(texts: pa.Array, number: npt.NDArray[np.integer]) -> pa.Array:
 
 
 def _tied_by(tie: npt.NDArray[np.uint8], groups: Groups) -> pa.Array:
-    """How the calls of each group are matched, comma-separated."""
     seen = np.zeros(len(groups), np.int64)
     for each in Tie:
         seen |= groups.any(tie == each).astype(np.int64) << each
@@ -331,7 +326,6 @@ def _summary(chosen: _Chosen, facts: dict[str, Number]) -> Figures:
 
 
 def _again_figures(facts: dict[str, Number]) -> list[Figure]:
-    """Recomputed device time (host time without a device); empty without any."""
     if not facts.get("recompute.calls"):
         return []
     key = "device_ns" if facts["recompute.device_ns"] else "host_ns"
@@ -339,7 +333,6 @@ def _again_figures(facts: dict[str, Number]) -> list[Figure]:
 
 
 def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:
-    """The row with the most time, and the one with the longest wait if different and at least 5 % of the total."""
     (first,) = frame.data.slice(0, 1).to_pylist()
     share = chosen.key.replace("_ns", "_share")
     what = "device" if chosen.key == "node_device_ns" else "host"

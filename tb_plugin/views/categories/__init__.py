@@ -1,4 +1,4 @@
-"""The view ``categories``."""
+"""The ``categories`` view."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ from tb_plugin.views.categories.metrics import METRICS
 Int64 = npt.NDArray[np.int64]
 
 STACKED = [CATEGORIES.index(category) for category in TITLES]
-"""Positions of the categories in ``CATEGORIES``, bottom of the stack first."""
+"""Indices of the categories in ``CATEGORIES``, bottom of the stack first."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A window of time, both ends included."""
+    """A time window; both ends are included."""
 
     start_ns: int
     end_ns: int
@@ -31,7 +31,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Top:
-    """The first time of the largest height."""
+    """The maximum, and the time at which it is first reached."""
 
     time_ns: int
     bytes: int
@@ -49,7 +49,10 @@ def span_of(memory: CategoryMemory, params: Params) -> Span:
 
 
 def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
-    """Returns the window's start and the moments in it, and the number of changes up to each."""
+    """Returns times, and the number of changes up to each.
+
+    The times are the start of the window and all later times of changes in it.
+    """
     moments = moments_of(memory)
     times = memory.time_ns[moments]
     inside = moments[(times > span.start_ns) & (times <= span.end_ns)]
@@ -58,7 +61,7 @@ def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
 
 
 def heights(memory: CategoryMemory) -> Iterator[Int64]:
-    """Yields cumulative bytes by category, bottom first, after 0, 1, 2, ... changes."""
+    """Yields, for each category from the bottom of the stack up, the stacked bytes after 0, 1, 2, ... changes."""
     rank = np.empty(len(CATEGORIES), np.int8)
     rank[STACKED] = np.arange(len(CATEGORIES))
     order = rank[memory.category]
@@ -68,14 +71,14 @@ def heights(memory: CategoryMemory) -> Iterator[Int64]:
 
 
 def peak_of(memory: CategoryMemory, times: Int64, rows: Int64) -> Top:
-    """Returns the peak of all categories among these moments."""
+    """Returns the peak of the sum of all categories at these times."""
     total = np.concatenate(([0], np.cumsum(memory.bytes)))[rows] + memory.before.sum()
     best = int(np.argmax(total))
     return Top(int(times[best]), int(total[best]))
 
 
 def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int64) -> Top:
-    """Returns the peak of one category among these moments."""
+    """Returns the peak of one category at these times."""
     place, level = categories_of(memory)[category]
     at = np.searchsorted(place, rows, side="left")
     values = np.concatenate(([memory.before[category]], level))[at]
@@ -86,7 +89,7 @@ def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int
 def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence[str]) -> Series:
     """Returns the bytes of the displayed categories over the window.
 
-    The extremes of each edge between two categories are included for every pixel column.
+    Downsampling keeps the highest and lowest point of each stacked line in every pixel column.
     """
     times, rows = moments_in(memory, span)
     kept = np.arange(len(times)) if len(times) <= 4 * width else _detail(memory, span, times, rows, width)
@@ -104,7 +107,9 @@ def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence
 
 
 def _detail(memory: CategoryMemory, span: Span, times: Int64, rows: Int64, width: int) -> Int64:
-    """Returns positions to draw: first and last of each column, and where an edge is lowest and highest."""
+    """Returns the indices to draw: in each pixel column, the first and last point and the extremes of each stacked
+    line.
+    """
     column = (times - span.start_ns) // (max(1, span.end_ns - span.start_ns) // width + 1)
     first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
     of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(times))))

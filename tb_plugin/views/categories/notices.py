@@ -1,4 +1,4 @@
-"""The peak of memory by category in a sentence, and notices."""
+"""Answer about the peak of memory by category, and notices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MUCH_UNKNOWN = 0.2
 
 
 def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
-    """Returns the sentence about the largest categories at the peak, largest first."""
+    """Returns the largest categories at the peak, largest first."""
     total = int(at_peak.sum())
     order = sorted(TITLES, key=lambda category: -int(at_peak[CATEGORIES.index(category)]))
     sizes = {category: int(at_peak[CATEGORIES.index(category)]) for category in order}
@@ -43,7 +43,7 @@ def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
 
 
 def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
-    """Returns notices about data that the recording lacks."""
+    """Returns notices about data missing from the recording."""
     notices = []
     if missing := int(memory.missing.sum()):
         notices.append(

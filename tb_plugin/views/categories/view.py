@@ -1,4 +1,4 @@
-"""View of memory by category: peak, curve and any moment."""
+"""Memory by category: peak, curve and any moment."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ OWN = ("start_ns", "end_ns", "at_ns", "width")
 
 
 class Categories(DeclaredView, entry=VIEW):
-    """The view of memory by category."""
+    """Memory by category over time."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the window, the moment and the width."""
+        """Returns the parameters that ``part`` depends on: window, moment and width."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, memory: CategoryMemory, params: Params) -> Part:
@@ -71,7 +71,7 @@ class Categories(DeclaredView, entry=VIEW):
         return Part(coverage, facts, {frame.name: frame}, payloads, (*payloads, frame.name))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or its table."""
+        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 
@@ -83,7 +83,7 @@ class _CategoryColumns:
 
 
 def _allocated(memory: CategoryMemory, start_ns: int, end_ns: int) -> Int64 | None:
-    """Returns the bytes allocated in the window by category; None if the file does not record allocations."""
+    """Returns the bytes allocated in the window per category; None if the file does not record allocations."""
     if not memory.has_actions:
         return None
     new = (memory.action == Action.CREATE) & (memory.time_ns >= start_ns) & (memory.time_ns <= end_ns)

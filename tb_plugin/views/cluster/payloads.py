@@ -1,4 +1,4 @@
-"""Charts and tables of a job's ranks."""
+"""Charts and tables of all ranks of a job."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tb_plugin.analysis.job_tables.traffic import band_frame, communication_fram
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 from tb_plugin.payloads import Figure, Line, Notice, Series
 
-# reported key, metric key, colour
+# reported column, metric, colour
 _CALLS = (
     ("transit_ns", "transit_ns", "transfer"), ("wait_ns", "call_wait_ns", "wait"), ("idle_ns", "call_idle_ns", "idle"),
 )  # fmt: skip
-# bars that fit on a page; the table has all ranks
+# maximum number of bars in a chart; the table has all ranks
 MOST_DRAWN = 1024
 
 
@@ -35,15 +35,15 @@ class JobPayloads:
     stages: tuple[Stage, ...]
     groups: int
     step: list[Figure]
-    """Length of the step and its share of communication."""
+    """Step time, and the shares of exposed communication and bubble."""
     findings: list[Notice]
     pictures: list[Series]
-    """Bars by rank and stage, and maps of links; charts without reported data are missing."""
+    """Charts by rank and by stage, and matrices of links; charts without reported data are omitted."""
     frames: dict[str, Frame]
 
 
 def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
-    """Returns findings, charts and tables of the ``trace.job_tables``, keyed by name; missing tables count as empty."""
+    """Computes findings, charts and tables from ``trace.job_tables``. A missing table is treated as empty."""
     every = {name: tables.get(name, job_table(name, {})) for name in SCHEMAS}
     times, stages = every[STEP_TIMES], stages_of(every)
     ranks, of_stages = rank_means(times), stage_means(times, stages)
@@ -77,7 +77,7 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
 
 
 def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
-    """A bar per rank with the parts of its communication calls, mean over the steps that have calls."""
+    """Chart of the parts of communication calls, one bar per rank: mean over the steps with calls."""
     keys = [key for key, _, _ in _CALLS]
     found = calls.group_by("rank", use_threads=False).aggregate(
         [("step", "count_distinct", pc.CountOptions("all")), *((key, "sum") for key in keys)]
@@ -115,7 +115,7 @@ def _groups(table: pa.Table) -> Frame:
     return Frame("job_groups", "Groups", columns, pa.table(data), ("members", "group"), "members")
 
 
-# of the step; exposed communication above it is a finding
+# share of the step above which exposed communication is a finding
 MAX_EXPOSED_SHARE = 1 / 3
 _STEP_PARTS = ("computing_ns", "exposed_ns", "free_ns")
 
@@ -131,7 +131,9 @@ def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
 
 
 def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """Yields the stage (or the job) with the largest share of exposed communication, if it is above the threshold."""
+    """Yields a finding about the stage (or job) with the largest share of exposed communication, if it exceeds
+    ``MAX_EXPOSED_SHARE``.
+    """
     found = [(_sums(mine), mine) for mine in by_stage(ranks, stages)]
     known = [each for each in found if each[0][0]]
     if not known:
@@ -161,7 +163,7 @@ def _with_whole_steps(ranks: Sequence[RankTimes]) -> list[RankTimes]:
 
 
 def _sums(ranks: Sequence[RankTimes]) -> tuple[int, int, int]:
-    """Step time, exposed communication and bubble, summed over the ranks that report a whole step."""
+    """Step time, exposed communication and bubble, summed over the ranks that report a complete step."""
     times = [each.times for each in _with_whole_steps(ranks)]
     length = sum(each[key] for each in times for key in _STEP_PARTS) + sum(
         each.get("preparing_ns", 0) for each in times

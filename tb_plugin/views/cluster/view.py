@@ -1,4 +1,4 @@
-"""Cluster: ranks, stages, groups and links of a job analysis."""
+"""Cluster view: ranks, stages, groups and links of a job analysis."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tb_plugin.views.cluster.payloads import JobPayloads, job_payloads
 
 
 class ClusterAnalysis(DeclaredView, entry=VIEW):
-    """The view of a job analysis."""
+    """Shows the results of a job analysis."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant: one part serves all parameters."""
+        """Returns a constant, because parts do not depend on parameters."""
         return ()
 
     def part(self, cluster: Cluster, params: Params) -> Part:

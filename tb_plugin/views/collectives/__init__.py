@@ -1,4 +1,4 @@
-"""The view ``collectives``."""
+"""The ``collectives`` view."""
 
 from __future__ import annotations
 

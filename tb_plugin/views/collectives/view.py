@@ -19,14 +19,14 @@ from tb_plugin.views.collectives import VIEW
 
 
 class Collectives(DeclaredView, entry=VIEW):
-    """The view of one rank's calls."""
+    """Collectives and process groups of one rank."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant: one part serves all parameters."""
+        """Returns an empty tuple: ``part`` depends on no parameter."""
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the calls, the groups and the answer about them."""
+        """Returns the tables of calls and groups, and the answer."""
         calls, groups = calls_frame(flight), groups_frame(flight)
         unfinished = int(np.sum(~calls_of(flight)["call_finished"].to_numpy()))
         figures = [
@@ -50,12 +50,11 @@ class Collectives(DeclaredView, entry=VIEW):
         return Part(coverage, facts, frames, payloads, (*payloads, groups.name, calls.name))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
 def _answer(flight: Flight, unfinished: int) -> Notice:
-    """The sentence about the call in which the rank hangs, if any."""
     link = Link("ranks_collectives", {}, "Compare all ranks")
     figures = [METRICS.figure("recorded_calls_count", len(flight))]
     if not len(flight):

@@ -1,4 +1,4 @@
-"""The view ``compiled``."""
+"""The ``compiled`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of compiled code: regions, breaks, kernels and steps."""
+"""Tables of compiled code: regions, graph breaks, kernels and steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Strings = list[str | None]
 
 
 def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
-    """Returns one row per region that ran or compiled in the selected steps, most time first."""
+    """Returns one row per region that ran or was compiled in the selected steps, longest first."""
     every = regions_of(trace)
     at = np.flatnonzero(selection.rows[every.row])
     row = every.row[at]
@@ -37,10 +37,10 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     chosen = selection.rows[compiled.row] & (compiled.region != MISSING)
     groups = group(trace.name[row].astype(np.int64))
     number = [number_of(trace, int(name)) for name in trace.name[row[groups.first]]]
-    # Regions that only compiled count too.
+    # Include regions that were only compiled.
     number += [compiled.names[i] for i in np.unique(compiled.region[chosen]).tolist()]
     calls = host_calls(trace, selection, called_of(trace, row))
-    # Regions that only exist in a capture count too.
+    # Include regions that only exist in a capture.
     keyed = group(calls.key)
     named = [number_of(trace, int(name)) for name in calls.key[keyed.first]]
     number = list(dict.fromkeys([*number, *named]))
@@ -113,7 +113,6 @@ def _mean(values: Int64, groups: Groups, chosen: npt.NDArray[np.bool_], count: i
 
 
 def _first_known(values: Int32, groups: Groups) -> Int64:
-    """The first value other than -1 of each group, or -1."""
     found = np.full(len(groups), MISSING, np.int64)
     known = np.flatnonzero(values != MISSING)[::-1]
     found[groups.of[known]] = values[known]
@@ -131,7 +130,7 @@ def _graphs(names: pa.Array) -> pa.Array:
 
 
 def kernels_frame(trace: TraceTable, selection: Selection) -> Frame:
-    """Returns one row per generated kernel that ran in the selected steps, most time first."""
+    """Returns one row per generated kernel that ran in the selected steps, longest first."""
     every, regions = generated_kernels(trace), regions_of(trace)
     at = np.flatnonzero(selection.rows[every.row])
     row = every.row[at]
@@ -172,7 +171,7 @@ def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:
 
 
 def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
-    """Returns one row per recorded step, in order: compile time and other costs of compiled code."""
+    """Returns one row per recorded step, with its compile time and other costs of compiled code."""
     steps = steps_of(trace, chosen)
     steps = steps if steps.recorded else steps.take([])
     compilations, guards, regions = compilations_of(trace), guards_of(trace), regions_of(trace)
@@ -180,7 +179,7 @@ def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
     compiling = measure_within(union(trace.start_ns[compilations.row], trace.ends(compilations.row)), begin, end)
 
     def within(row: Int64, values: Int64) -> Int64:
-        """Sums over the rows that start in each step."""
+        """Sums the values of the rows that start in each step."""
         at = steps.at(trace.start_ns[row], on_host=True)
         return sum_by(at[at != MISSING], values[at != MISSING], len(steps.label))
 

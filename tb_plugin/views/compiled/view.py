@@ -39,7 +39,7 @@ _FIGURES = (
 
 
 class CompiledAnalysis(DeclaredView, entry=VIEW):
-    """The regions of compiled code, graph breaks, compilation and generated kernels."""
+    """Compiled regions, graph breaks, compilation and generated kernels."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -71,12 +71,11 @@ class CompiledAnalysis(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
 def _share(trace: TraceTable, params: Params, by_step: Frame) -> str:
-    """Share of the steps spent compiling; "" if zero."""
     steps = steps_of(trace, params.steps)
     compiling = sum(by_step.data["compiling_in_step_ns"].to_pylist())
     host = int((steps.host_end_ns - steps.host_start_ns).sum())

@@ -1,4 +1,4 @@
-"""The view ``counters``."""
+"""The ``counters`` view."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Counters: utilization, queues, memory and recorded series over time.
+"""Counters over time: utilization, queues, memory and recorded series.
 
-Each counter is one step function of the whole trace, computed once. A window only reads it, so values depend on the window
-only at the edges of bins. docs/concepts/time.md, "Counters", defines them.
+Each counter is a step function over the whole trace, computed once. A window bins it for display
+(docs/concepts/time.md, "Counters").
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ Float64 = npt.NDArray[np.float64]
 
 WIDTH, LEAST, MOST = 800, 50, 4000
 LONGEST_LIST = 100
-"""Maximum number of counters in an answer; the rest are counted."""
+"""Maximum number of counters in an answer. Further counters are only counted."""
 # Nanoseconds.
 PER_SECOND = 1e9
 
@@ -86,14 +86,14 @@ OTHER_COPIES = ("copies", "Copies, other")
 
 
 class CountersAnalysis(DeclaredView, entry=VIEW):
-    """The view of the counters in a window of the timeline."""
+    """Counters in a window of the timeline."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the window and the number of bins. Steps do not filter counters."""
+        """Returns the parameters that ``part`` depends on: window and number of bins. Steps do not filter counters."""
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "width")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all counters in the bins of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
+        """Returns all counters in bins of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         width = int_param(params, "width")
@@ -148,7 +148,6 @@ def _or_null(values: Float64) -> list[float | None]:
 
 @remembered
 def _counters_of(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
-    """Counters of a trace, their minimum and maximum (see Counter.min and max), and the number of omitted ones."""
     recorded, further = _recorded(trace)
     counters = [*_of_devices(trace), *_of_memory(trace), *_of_streams(trace), *recorded]
     omitted = max(0, len(counters) - LONGEST_LIST) + further
@@ -164,7 +163,6 @@ def _counters_of(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, flo
 
 
 def _order(trace: TraceTable, counter: _Known) -> tuple[bool, int]:
-    """Sort key: counters of a device together, in order of devices; host counters follow."""
     ids = [device.id for device in trace.devices]
     return (counter.device is None, ids.index(counter.device) if counter.device in ids else len(ids))
 
@@ -185,9 +183,10 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
 
 
 def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[str, str, str, Curve]]:
-    """Key, title ("" = the metric's), metric and curve of each counter of a device.
+    """Yields key, title, metric and curve of each counter of a device. If the title is "", the metric's title is
+    used.
 
-    ``rows`` are its work, ``args`` the positions of their arguments (-1 = none).
+    ``rows`` is the device's work, ``args`` the row of its ``device_args`` (-1 = none).
     """
     kind, start = trace.kind[rows], trace.start_ns[rows]
     end = start + trace.dur_ns[rows]
@@ -217,7 +216,7 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
 
 
 def _of_streams(trace: TraceTable) -> list[_Known]:
-    """Queue of each stream, for devices with several streams on which launches wait."""
+    """Returns the launch queue depth of each stream, for devices with several streams on which launches wait."""
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
     streams = hardware_streams(trace)
     rows = rows[stable_order(streams.of[rows])]
@@ -291,7 +290,6 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
 
 
 def _units_and_devices(trace: TraceTable) -> dict[tuple[int, ...], tuple[str, str]]:
-    """Unit and device of each series, "" if not reported."""
     said = trace.counter_series
     keys = zip(*(column.tolist() for column in (said.pid, said.name, said.series)), strict=True)
     texts = [["" if i == MISSING else trace.strings[i] for i in ids.tolist()] for ids in (said.unit, said.device)]

@@ -1,8 +1,8 @@
-"""The merged call tree of one profile.
+"""Merged call tree of one profile.
 
-Calls with the same path form one node. The first level holds the phases of a training step; below are modules, operators and,
-as leaves, the kernels, copies and sets they launched. Each nanosecond counts at one node, so a node's own time and its
-children sum to its total.
+Calls with equal paths are one node. The first level has the phases of a training step. Below are modules and
+operators; the leaves are the kernels, copies and memsets that they launched. Time is never counted twice: a node's
+own time and its children sum to its total.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 PHASES = ("Data loading", "Forward", "Backward", "Optimizer", "Without a recorded call")
-"""In the order of a training step. Forward is all other host work: model, loss, copies."""
+"""In the order of a training step. Forward also includes all other host work, such as loss and copies."""
 _LOADING, _FORWARD, _BACKWARD, _OPTIMIZER, _UNCALLED = range(len(PHASES))
 MAX_NODES = 50_000
-"""Maximum number of nodes, most time first; an ancestor never has less time than its descendants."""
+"""Maximum number of nodes; those with most time are included. An ancestor never has less time than its descendants."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """All rows of the tree: phases, then host calls, then device work."""
+    """Rows of the tree before merging: phases, then host calls, then device work."""
 
     parent: Int64
-    """Position among them; -1 for phases, and for top-level ranges in traces with only ranges."""
+    """Index of the parent row; -1 for phases, and for top-level ranges in traces with only ranges."""
     kind: Int64
     name: Int64
-    """Position in ``texts``; for phases their number."""
+    """Index into ``texts``; for phases into ``PHASES``."""
     texts: pa.Array
     start_ns: Int64
     host_ns: Int64
     device_ns: Int64
     is_call: Bool
-    """False for calls that only exist in a capture."""
+    """False for calls that only exist in a CUDA graph capture."""
 
 
 def call_tree(trace: TraceTable, selection: Selection) -> Frame:
-    """Returns the nodes of the selected rows, parents before children, siblings by first occurrence.
+    """Returns one row per node, parents before children, siblings by first occurrence.
 
-    Columns: ``tree_node`` (position), ``parent_node`` (-1 = none), ``node_kind``, ``name``, ``calls``, ``host_ns``,
-    ``device_ns``: nanoseconds with all descendants, summed over calls and threads. ``host_ns`` excludes time of other phases,
-    such as a backward pass inside a module.
+    ``tree_node`` is the node's index, ``parent_node`` its parent's (-1 = none). ``host_ns`` and ``device_ns``
+    include all descendants and are summed over calls and threads. ``host_ns`` excludes time in other phases, such
+    as a backward pass inside a module.
     """
     rows = _only_ranges(trace, selection) if is_range_trace(trace) else _rows(trace, selection)
     nodes = group(Forest(rows.parent.astype(np.int32)).paths(rows.kind, rows.name))
@@ -76,7 +76,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     device = forest.sums(nodes.sum(rows.device_ns))
     calls, there = nodes.sum(rows.is_call.astype(np.int64)), nodes.count()
     phase = rows.kind[nodes.first] == MISSING
-    # A phase counts the calls that start it, and appears only with content.
+    # The calls of a phase are those of its children; empty phases are omitted.
     beneath = np.zeros(len(nodes), np.int64)
     below = parent != MISSING
     np.add.at(beneath, parent[below], calls[below])
@@ -101,7 +101,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
-    """Frames of Stacks, for traces with only ranges: no phases and no device."""
+    """Rows of a trace with only ranges: the frames of the Stacks view, without phases and device work."""
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     return _Rows(
@@ -186,7 +186,7 @@ def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names
 
 
 def _phases_of(trace: TraceTable) -> Int32:
-    """The phase that each scope of a capture starts; -1 = none."""
+    """Phase that each scope of a capture starts, as an index into ``PHASES``; -1 = none."""
     scopes = origins_of(trace).scopes
     phases = np.where(scopes.is_backward, _BACKWARD, MISSING).astype(np.int32)
     if len(scopes):
@@ -200,7 +200,10 @@ def _fits(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
-    """Start of the first replayed work of each replayed call (numbered after ``count`` calls of the trace)."""
+    """Start of the first replayed work in each replayed call.
+
+    Replayed calls are numbered after the ``count`` calls of the trace.
+    """
     begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
     owned = replayed.owner != MISSING
     np.minimum.at(begins, replayed.owner[owned], start_ns[owned])
@@ -211,7 +214,7 @@ def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
 
 
 def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, depth: Int32) -> Int64:
-    """Positions of the wanted nodes, most time first if there are too many; parents are included."""
+    """Indices of at most ``MAX_NODES`` wanted nodes with most time, including their ancestors."""
     found = np.flatnonzero(wanted)
     if len(found) <= MAX_NODES:
         return found

@@ -1,4 +1,4 @@
-"""Device work of one profile, in a form that compares across vendors."""
+"""Device work of one profile, in vendor-neutral tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ MAKERS, FAMILIES, COLLECTIVES, PEAKS = "makers", "families", "collective_calls",
 
 
 def device_frames(trace: TraceTable, selection: Selection, params: Params) -> dict[str, Frame]:
-    """Returns vendor-neutral tables of a profile with device work: makers, kernel families, collectives, memory, paths."""
+    """Returns vendor-neutral tables: devices, kernel families, collectives, memory and operator paths.
+
+    Empty without device work.
+    """
     if not of_kind(trace.kind, *DEVICE_WORK).any():
         return {}
     frames = (
@@ -76,7 +79,10 @@ def _families(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame]:
-    """Work launched in operators, by name and by name and shapes; nested calls of one key count once."""
+    """Number of kernels, copies and memsets launched in operators, by name, and by name and shapes.
+
+    Nested calls count once.
+    """
     work = selection.of(trace, *DEVICE_WORK)
     around, _ = with_ancestors(trace.operator, trace.operator[work])
     calls = around[selection.rows[around]]
@@ -133,7 +139,7 @@ def _collectives(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> dict[str, pa.Array]:
-    """Reported wait and transfer time of each collective in the selected steps; null if not reported."""
+    """Reported wait and transit time of each collective in the selected steps; null if unreported."""
     columns = ("wait_ns", "transit_ns")
     nothing = {f"stated_{key}": pa.nulls(len(collectives), pa.int64()) for key in columns}
     table = reported_table(trace.reported_tables, OPERATIONS)
@@ -150,7 +156,7 @@ def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> d
 
 
 def _peaks(trace: TraceTable, params: Params) -> Frame:
-    """Peak allocated and reserved memory of the device with the highest; empty without recorded totals."""
+    """Peak allocated and reserved memory, each of the device with the highest peak; empty without recorded totals."""
     window = window_of(trace, Params(steps=params.steps))
     devices = [device for device in devices_of(trace) if not device.is_host]
     reserved = [peak.value for device in devices if (peak := reserved_peak_of(device, window)) is not None]

@@ -1,4 +1,4 @@
-"""Sentences of a comparison: main change and differing settings."""
+"""Findings of a comparison: main change and differing settings."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tb_plugin.payloads import Figures, Notice, Notices, Severity
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.waterfall import StepTime, difference, leading_part
 
-# Relative difference of step times.
+# Relative differences of step times.
 SAME_BELOW = 0.01
 HIGH_FROM = 0.1
 AGAINST_FROM = 0.5
-"""Minimum share of the main change for an opposite change to be named."""
+"""An opposite change is mentioned from this share of the main change on."""
 
 
 def findings(base: Part, exp: Part, leading: Sequence[Notice]) -> Notices:
-    """Returns the main change, followed by reasons to doubt the comparison."""
+    """Returns the findings in ``leading``, followed by reasons to doubt the comparison."""
     return Notices("findings", "Findings", "training", [*leading, *_doubts(base, exp)])
 
 
 def settings(base: Part, exp: Part) -> Frame:
-    """Returns settings of machine, software and profiler that differ."""
+    """Returns the settings of machine, software and profiler that differ."""
     ours, theirs = _settings(base), _settings(exp)
     rows = [
         {"setting": key, "base_setting": ours.get(key), "exp_setting": theirs.get(key)}
@@ -52,10 +52,10 @@ def _settings(part: Part) -> dict[str, str]:
 def leading_notice(
     base: StepTime, exp: StepTime, summed: tuple[int, int] | None, row: tuple[str, float] | None
 ) -> Notice:
-    """Returns the part with the largest change in the direction of the total, without a verdict for unequal step counts.
+    """Returns a finding about the part of the step that changed most, in the direction of the total change.
 
-    ``summed``: the number of steps in each sum; None for times of one step. ``row``: the row of that part that changed most,
-    and its change in nanoseconds.
+    ``summed`` has the step counts if times are sums over steps, else None; unequal counts get no verdict. ``row``
+    is the row of that part that changed most, with its change in ns.
     """
     each = "per step" if summed is None else "in total"
     whole = "The whole step" if summed is None else "The sum of the steps"
@@ -106,7 +106,7 @@ def leading_notice(
 
 
 def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
-    """The part with the largest opposite change, if at least half the main change and at least ``least_ns``."""
+    """Part with the largest opposite change; None if that is below half of the main change or below ``least_ns``."""
     change = parts[leading]
     found = min(parts, key=lambda part: (parts[part] if change > 0 else -parts[part], part))
     size = abs(parts[found])

@@ -1,7 +1,7 @@
-"""Kernel families that compare across devices.
+"""Kernel families that are comparable across devices.
 
-The operators around a launch come before the kernel's own name. A convolution may need one kernel on one device, and several
-(such as layout changes) on another; all count as the convolution.
+The operators enclosing a launch take precedence over the kernel's name. A convolution may run one kernel on one
+device and several on another, such as layout changes. All are classified as convolution.
 """
 
 from __future__ import annotations
@@ -25,31 +25,34 @@ UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
 BY_OPERATOR = (KernelClass.GEMM, KernelClass.CONVOLUTION, KernelClass.ATTENTION)
-"""Classes that an operator gives all kernels launched in it; of nested operators the last match in this order."""
+"""Operators of these classes determine the class of all kernels launched in them.
+
+For nested operators, the last class in this order wins.
+"""
 # Names of backward operators, kernels and autograd calls (RE2).
 _BACKWARD_NAMES = "(?i)backward|backprop|bwd|grad"
 
 
 PASSES = ("", "forward", "backward")
-"""Words for a kernel's pass, "" = unknown; only for classes in ``BY_OPERATOR``."""
+"""Pass of a kernel: "" = unknown, also for classes not in ``BY_OPERATOR``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Families:
-    """The class of each kernel, and its pass as a position in ``PASSES``."""
+    """Class of each kernel, and its pass as an index into ``PASSES``."""
 
     kernel_class: UInt8
     direction: UInt8
 
 
 def families_of(trace: TraceTable, kernels: Int64) -> Families:
-    """Returns the families of kernels (rows) without communication.
+    """Returns the families of these kernels, which must not include communication.
 
-    An operator around the launch (attention, convolution, GEMM) decides first, then the kernel's name. Backward work is
-    launched in a backward operator, or has no operator and a name of a backward kernel.
+    The class comes from an enclosing operator (attention, convolution, GEMM), else from the kernel's name. The pass
+    is backward if an enclosing operator is backward or, without operators, if the kernel's name says so.
     """
     kernel_class = classify_kernels(trace).of(trace.name[kernels])
-    # A kernel whose name usually communicates but here does not: its class is unknown.
+    # The kernel has the name of a communication kernel but does not communicate, so its class is unknown.
     kernel_class = np.where(kernel_class == KernelClass.COMMUNICATION, KernelClass.OTHER, kernel_class).astype(np.uint8)
     operator = trace.operator[kernels]
     members, parent = with_ancestors(trace.operator, operator)
@@ -57,7 +60,6 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     classes = class_of_operators(trace)[trace.name[members]]
 
     def inside(chosen: Bool) -> Bool:
-        """Returns whether each kernel was launched in one of the selected operators."""
         around = inherit(np.where(chosen, 0, MISSING).astype(np.int32), parent)
         found: Bool = np.append(around, MISSING)[place] != MISSING  # the last entry is for -1
         return found
@@ -65,15 +67,15 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     for each in BY_OPERATOR:
         kernel_class[inside(classes == each)] = each
     says = name_matches(trace, _BACKWARD_NAMES)
-    # A known operator decides: a forward convolution may run kernels named for gradients.
+    # A known operator takes precedence: a forward convolution may run kernels named for gradients.
     backward = np.where(operator == MISSING, says[kernels], inside(says[members] | (trace.forward[members] != MISSING)))
     direction = np.where(backward, 2, (operator != MISSING).astype(np.int64))
-    _ask_captures(trace, kernels, kernel_class, direction)
+    _use_capture_operators(trace, kernels, kernel_class, direction)
     return Families(kernel_class, np.where(np.isin(kernel_class, BY_OPERATOR), direction, 0).astype(np.uint8))
 
 
-def _ask_captures(trace: TraceTable, kernels: Int64, kernel_class: UInt8, direction: Int64) -> None:
-    """Records the operators of the capture for replayed kernels, like those around a launch."""
+def _use_capture_operators(trace: TraceTable, kernels: Int64, kernel_class: UInt8, direction: Int64) -> None:
+    """Sets class and pass of replayed kernels, in place, from the operators recorded at graph capture."""
     origins = origins_of(trace)
     scopes = origins.scopes
     inner = scopes.nearest(EventKind.OPERATOR)[origins.at(kernels)]

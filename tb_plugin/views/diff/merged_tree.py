@@ -1,4 +1,4 @@
-"""Two aligned call trees as one."""
+"""Merged tree of two aligned call trees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TREE_COLUMNS = ("name", "node_kind", "presence", "base_calls", "exp_calls", "ba
 
 
 def both_trees(base: Part, exp: Part, measure: str, scaling: Scaling) -> Tree:
-    """Returns both call trees as one, in pre-order; nodes without time on either side are omitted."""
+    """Merges both call trees into one, in pre-order. Nodes without time on either side are omitted."""
     left, right = base.frames["call_tree"].data.to_pydict(), exp.frames["call_tree"].data.to_pydict()
     pairs = align(_nodes(left), left["parent_node"], _nodes(right), right["parent_node"])
     on_device = measure.startswith("device")
@@ -61,7 +61,6 @@ def _nodes(tree: dict[str, list[str]]) -> list[Node]:
 
 
 def _number(tree: dict[str, list[int]], column: str, node: int, count: int) -> int | float:
-    """A node's number divided by ``count``; 0 without a node."""
     return _over(tree[column][node] if node != MISSING else 0, count)
 
 
@@ -70,7 +69,7 @@ def _over(value: int, count: int) -> int | float:
 
 
 def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    """Nanoseconds of each pair on both sides; if a side lacks the node, the time of what it wraps."""
+    """Time of each pair on both sides, ns. A node that one side lacks gets the time of its children there."""
     base = [0 if pair.left == MISSING else left[pair.left] for pair in pairs]
     exp = [0 if pair.right == MISSING else right[pair.right] for pair in pairs]
     for i in range(len(pairs) - 1, -1, -1):  # children come after their parents
@@ -83,10 +82,10 @@ def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> 
 
 
 def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:
-    """Returns at most NODES_SENT of these positions, most time first, in pre-order; parents are included."""
+    """At most NODES_SENT of these indices, with most time, in pre-order and including ancestors."""
 
     def weight(i: int) -> float:
         return max(float(rows[i]["base_ns"] or 0), float(rows[i]["exp_ns"] or 0))
 
-    # A parent comes first and has at least as much time, so a stable sort keeps it before its children.
+    # A parent precedes its children and has at least as much time, so a stable sort ranks it before them.
     return sorted(sorted(timed, key=weight, reverse=True)[:NODES_SENT])

@@ -1,4 +1,4 @@
-"""Metrics of Diff."""
+"""Metrics of the Diff view."""
 
 from __future__ import annotations
 

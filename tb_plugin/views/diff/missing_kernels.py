@@ -1,4 +1,4 @@
-"""Comparison of profiles whose kernels are missing."""
+"""Comparison of profiles with missing kernels."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from tb_plugin.payloads import Figures, Notice
 from tb_plugin.views.diff.metrics import METRICS
 
 STATED = "diff.stated_step_ns"
-# Fact of a profile without its kernels: the computation it reports.
+# Fact of a profile with missing kernels: its reported compute time.
 STATED_COMPUTE = "diff.stated_compute_ns"
 RECORDED_COMPUTE = "diff.recorded_compute_ns"
 
 
 def missing_kernels(base: Part, exp: Part) -> list[Notice]:
-    """Returns a notice for each side with missing kernels, which look like saved time."""
+    """Returns a finding for each side with missing kernels, because missing kernels look like saved time."""
     sides = (("baseline", base), ("experiment", exp))
     return [_notice(name, side) for name, side in sides if STATED_COMPUTE in side.facts]
 
@@ -31,7 +31,7 @@ def _notice(name: str, side: Part) -> Notice:
 
 
 def reported_headline(base: Part, exp: Part) -> Figures | None:
-    """Returns the reported step times of both sides; None unless both report them and one lacks kernels."""
+    """Returns the reported step times if both sides report them and at least one lacks kernels; else None."""
     one, other = base.facts.get(STATED), exp.facts.get(STATED)
     if not one or other is None or not any(STATED_COMPUTE in side.facts for side in (base, exp)):
         return None

@@ -1,4 +1,4 @@
-"""Identity of a call tree node across two trees."""
+"""Identity of call tree nodes across two trees."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _INSTANCE_SUFFIX = re.compile(r"_\d+$")
 
 
 class Node(NamedTuple):
-    """The properties that make two nodes the same."""
+    """Nodes of two trees are the same if kind and name are equal."""
 
     kind: str
     name: str
 
     @property
     def base(self) -> tuple[str, str]:
-        """Returns the node without its instance number."""
+        """Returns the kind, and the name without its instance number."""
         return self.kind, _INSTANCE_SUFFIX.sub("", self.name)

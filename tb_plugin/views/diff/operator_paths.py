@@ -1,4 +1,4 @@
-"""Operators around device work, to compare unlike devices."""
+"""Operators enclosing device work, to compare different devices."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ Bool = npt.NDArray[np.bool_]
 
 PATHS, WORK = "operator_paths", "path_work"
 MOST_PATHS = 50_000
-"""Maximum number of paths, most time first; work of other paths moves to the nearest included parent."""
+"""Maximum number of paths; those with most time are included.
+
+Work in other paths is attributed to the nearest included ancestor.
+"""
 
 
 def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
-    """Returns the operator paths (with shapes) around device work without communication, and that work by name.
+    """Returns two tables: operator paths with input shapes, and the device work in each path by name.
 
-    A path comes after the one without its innermost operator.
+    Communication is excluded. Parents come before children.
     """
     work = selection.of(trace, *DEVICE_WORK)
     work = work[~trace.is_collective[work]]
@@ -72,7 +75,10 @@ def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
 
 
 def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, Int64]:
-    """Returns the paths with the most time: the path of each piece of work, each path's parent, and their positions."""
+    """Selects the paths with most time.
+
+    Returns the path of each kernel, copy or memset, the parent of each path, and the selected indices.
+    """
     forest = Forest(above)
     kept = np.arange(len(above))
     if len(above) > MOST_PATHS:
@@ -86,13 +92,13 @@ def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, I
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Operator paths of one side and their work."""
+    """Operator paths of one side and their device work."""
 
     parent: Int32
     name: list[str]
     shape: list[str]
     owner: Int64
-    """Path of each piece of work, -1 = no operator."""
+    """Path of each row of ``work``; -1 = no operator."""
     work: pa.Table
     """Columns ``name``, ``calls`` and ``total_ns``."""
 
@@ -102,23 +108,25 @@ class Paths:
         return int(self.work["total_ns"].to_numpy().sum())
 
     def keys(self, with_shape: bool) -> list[tuple[str, str]]:
-        """Returns the match key of a path's innermost operator: its name, or name and shapes."""
+        """Returns the match key of each path: its innermost operator's name, and with ``with_shape`` its input
+        shapes.
+        """
         return list(zip(self.name, self.shape if with_shape else [""] * len(self.name), strict=True))
 
     def shared(self, other: Paths, with_shape: bool = False) -> Int32:
-        """Returns the nearest enclosing operator that both sides have, for each piece of work; -1 = none."""
+        """Returns, for each row of ``work``, the innermost enclosing operator that both sides have; -1 = none."""
         theirs = {key for key in other.keys(with_shape) if key[1] or not with_shape}
         common = np.fromiter((key in theirs for key in self.keys(with_shape)), np.bool_, len(self.name))
         nearest = inherit(np.where(common, np.arange(len(common)), MISSING).astype(np.int32), self.parent)
         return np.append(nearest, np.int32(MISSING))[self.owner]
 
     def ratio(self, other: Paths, with_shape: bool = False) -> float:
-        """Returns the share of time launched in operators that both sides have."""
+        """Returns the share of device time launched in operators that both sides have."""
         time = self.work["total_ns"].to_numpy()
         return float(time[self.shared(other, with_shape) != MISSING].sum() / max(self.total_ns, 1))
 
     def operators(self, other: Paths) -> list[str]:
-        """Returns the operator of each piece of work: the nearest common one, else the top-level one."""
+        """Returns the operator of each row of ``work``: the innermost common one, else the top-level one."""
         at = self.shared(other)
         outermost = np.append(roots_of(self.parent), np.int32(MISSING))[self.owner]
         at = np.where(at == MISSING, outermost, at)
@@ -127,7 +135,7 @@ class Paths:
 
 
 def paths_of(part: Part) -> Paths:
-    """Returns the paths that ``path_frames`` stored in a part."""
+    """Reads the tables of ``path_frames`` from a part."""
     nodes, work = part.frames[PATHS].data, part.frames[WORK].data
     return Paths(
         parent=nodes["parent_path"].to_numpy().astype(np.int32),

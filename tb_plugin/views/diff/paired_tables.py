@@ -17,15 +17,17 @@ BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
 LAUNCHED, LAUNCHED_ITSELF, KERNELS = "launched_work", "launched_itself", "kernels"
-"""Columns that count kernels, copies and sets launched in operators or directly by them, and the kernels column."""
+"""Columns that count kernels, copies and memsets: launched in an operator with nested ones, launched directly, and
+as shown.
+"""
 PER_STEP, TOTAL = "step", "total"
 
 
 @dataclass(frozen=True)
 class PairedTable:
-    """How to compare a table of another view: key columns and measures.
+    """Key columns and measures to compare in a table of another view.
 
-    A missing measure falls back to the table's last one: kernels have only one time.
+    If the table lacks a measure, its last one is used, since kernels have only one time.
     """
 
     name: str
@@ -34,9 +36,9 @@ class PairedTable:
     measures: tuple[str, ...]
     own_ns: str = ""
     total_ns: str = ""
-    """The table's column for self time and total time, if different from the measure's."""
+    """Columns of self time and total time, if not named like the measure."""
     kernels: str = ""
-    """The table that counts the kernels of its rows, if any."""
+    """Table with the kernel counts of the rows, if any."""
 
 
 TABLES = (
@@ -78,7 +80,7 @@ class Scaling:
 
     @property
     def window(self) -> str:
-        """Returns the window named in a metric's definition."""
+        """Returns the window shown in metric definitions."""
         return (
             "mean of the selected steps" if self.per == PER_STEP else "sum of the selected steps, else the full trace"
         )
@@ -96,9 +98,10 @@ def join(
     by: str = "",
     devices: bool = False,
 ) -> Frame:
-    """Returns one row per row of either side; largest increase first, or largest decrease unless ``slower``.
+    """Joins a table of both sides, largest increase first if ``slower``, else largest decrease first.
 
-    ``by`` is the sort measure if all are requested; ``devices`` adds all device columns.
+    ``by`` is the measure to sort by if all measures are requested. ``devices`` adds kernel counts and a ratio that
+    treats 0 / 0 as 1.
     """
     measures = _measures(table, (base, exp), measure)
     values = ["calls", *measures]
@@ -133,7 +136,10 @@ def join(
 
 
 def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
-    """Returns sums of both sides by key: the keys, ``presence``, and ``base_`` and ``exp_`` of each value."""
+    """Joins the sums of both sides by key.
+
+    Adds ``presence`` and, for each value, columns with prefixes ``base_`` and ``exp_``.
+    """
     left, right = _side(base, keys, values, "base"), _side(exp, keys, values, "exp")
     data = left.join(right, list(keys), join_type="full outer").combine_chunks()
     in_base, in_exp = (pc.is_valid(data[f"{side}_{values[0]}"]) for side in ("base", "exp"))
@@ -153,7 +159,7 @@ def _with_kernels(data: pa.Table, base: Part, table: PairedTable, exp: Part, lau
 
 
 def changes(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
-    """Returns a value of both sides over their steps and its change: ``base_``, ``exp_`` and ``delta_`` columns."""
+    """Returns the columns ``base_``, ``exp_`` and ``delta_`` of a value, divided by the step counts."""
     one, other = data[f"base_{value}"], data[f"exp_{value}"]
     return {
         f"base_{name}": over(one, scaling.base),
@@ -175,7 +181,7 @@ def compared_ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArr
 
 
 def compared(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
-    """Returns metrics of the compared columns that name the measure. ``measure`` is a key of METRICS."""
+    """Returns metrics of the comparison columns, defined in terms of ``measure``, a key of METRICS."""
     of = METRICS[measure]
     keys = ("base_ns", "exp_ns", "delta_ns", "time_ratio")
     return {
@@ -196,7 +202,7 @@ def _measures(table: PairedTable, sides: Sequence[Part], wanted: str) -> list[st
 
 
 def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], side: str) -> pa.Table:
-    """Sums of one side by key; empty if the view does not apply."""
+    """Sums of one side by key; empty if that side has no such table."""
     schema = pa.schema([(key, pa.string()) for key in keys] + [(value, pa.int64()) for value in values])
     if frame is None:
         data = schema.empty_table()
@@ -207,19 +213,19 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
         absent = {value: pa.nulls(frame.data.num_rows, pa.int64()) for value in values if value not in present}
         texts = {key: pc.fill_null(frame.data[key].cast(pa.string()), "") for key in keys}
         data = pa.table({**texts, **present, **absent}).select(schema.names).cast(schema)
-    # Nulls never join; equal names in several rows (module instances) become one row.
+    # Keys are not null here, because nulls never join. Rows with equal keys (module instances) are summed.
     data = data.group_by(list(keys), use_threads=False).aggregate([(value, "sum") for value in values])
     numbers = {f"{side}_{value}": pc.fill_null(data[f"{value}_sum"], 0) for value in values}
     return pa.table({**{key: data[key] for key in keys}, **numbers})
 
 
 def over(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
-    """Returns sums divided by a number of steps; integers stay integers if it is 1."""
+    """Divides sums by a number of steps. Integers stay integers for one step."""
     return sums if count == 1 else pc.divide(sums.cast(pa.float64()), float(count))
 
 
 def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa.ChunkedArray:
-    """Experiment minus baseline: exact sums if both sides have equal step counts."""
+    """Experiment minus baseline. If step counts are equal, sums are subtracted before dividing, to be exact."""
     if scaling.base == scaling.exp:
         return over(pc.subtract(exp, base), scaling.exp)
     return pc.subtract(over(exp, scaling.exp), over(base, scaling.base))

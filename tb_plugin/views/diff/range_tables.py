@@ -16,7 +16,7 @@ from tb_plugin.views.diff.paired_tables import RANGES, Scaling, join
 
 
 def range_frames(trace: TraceTable) -> dict[str, Frame]:
-    """Returns the table of ranges by name; empty for traces with more than ranges."""
+    """Returns the table of ranges by name; empty for traces with other events."""
     if not is_range_trace(trace):
         return {}
     data = ranges_by_name(trace)
@@ -30,7 +30,7 @@ def are_range_traces(*sides: Part) -> bool:
 
 
 def own_ns(part: Part) -> int:
-    """Returns the time in which threads are in any range, summed over threads."""
+    """Returns the time in ranges, summed over threads. Nested ranges count once."""
     return int(pc.sum(part.frames[RANGES.name].data["range_own_ns"]).as_py() or 0)
 
 
@@ -47,7 +47,7 @@ def recordings(base: Part, exp: Part) -> Figures:
 
 
 def changed_most(base: Part, exp: Part) -> Sequence[Notice]:
-    """Returns the sentence about the name with the largest change in self time; empty without a change."""
+    """Returns a finding about the range whose self time changed most; empty without a change."""
     before, after = own_ns(base), own_ns(exp)
     data = join(base, RANGES, exp, "host_self_ns", Scaling("total", 1, 1), slower=True).data
     if not data.num_rows:

@@ -1,7 +1,7 @@
-"""Node alignment of two call trees.
+"""Alignment of the nodes of two call trees.
 
-Works level by level from the phases: only children of matching nodes can match. A renamed node differs, but its parent still
-matches. Calls that one side wraps in a new call are compared inside it.
+Works from the phases downwards: only children of matched nodes can match. A renamed node does not match, but its
+parent still does. If one side wraps calls in a new call, the inner calls are still compared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_ALIGNED_MODULES = 2000
 
 @dataclass(frozen=True)
 class Pair:
-    """A node of the left and one of the right tree (-1 = none), below the pair ``parent`` (-1 = none)."""
+    """A node of the left and one of the right tree; -1 = none. ``parent`` is an index into the list of pairs."""
 
     left: int
     right: int
@@ -34,13 +34,13 @@ class Pair:
 def align(
     left: Sequence[Node], left_parent: Sequence[int], right: Sequence[Node], right_parent: Sequence[int]
 ) -> list[Pair]:
-    """Returns all nodes of both trees in pre-order, matched where they are the same.
+    """Matches the nodes of two trees. Returns all nodes of both, in pre-order.
 
-    Modules are matched in order of first call, with gaps; other nodes by parent and name. Below a node that only one side has
-    are the other side's nodes that it wraps. Swapping the trees swaps the sides of every pair.
+    Modules are matched by order of first call, other nodes by name. If a node without a match wraps nodes of the
+    other side, these become its children. Swapping the trees swaps each pair.
     """
     below_left, below_right = _children(left_parent), _children(right_parent)
-    # The other side's nodes wrapped by nodes that only one side has.
+    # Nodes of the other side that are wrapped by a node without a match.
     in_left: dict[int, list[int]] = {}
     in_right: dict[int, list[int]] = {}
 
@@ -78,7 +78,7 @@ def _children(parent: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], theirs: list[int]) -> list[tuple[int, int]]:
-    """Pairs among the children of two nodes: in the left's order, with right-only nodes after their left neighbour."""
+    """Pairs among the children of two nodes, in the left order. Right-only nodes follow their left neighbour."""
     partner = {ours[i]: theirs[j] for i, j in _matches([left[node] for node in ours], [right[node] for node in theirs])}
     place = {node: position for position, node in enumerate(ours)}
     of_right = {other: one for one, other in partner.items()}
@@ -93,7 +93,7 @@ def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], thei
 
 
 def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Matching positions: modules in order, others by name."""
+    """Index pairs of matching nodes: modules by order, others by name."""
     by_name = {node: j for j, node in enumerate(right) if node.kind != "module"}
     found = [(i, by_name[node]) for i, node in enumerate(left) if node.kind != "module" and node in by_name]
     ours = [i for i, node in enumerate(left) if node.kind == "module"]
@@ -104,9 +104,9 @@ def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int
 
 
 def sequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Returns positions of equal nodes in two sequences, increasing on both sides, as many as possible.
+    """Returns index pairs of a longest common subsequence.
 
-    Equal names come before equal classes. Symmetric: swapping the arguments swaps the results.
+    Nodes match by name or, with less weight, by class. Swapping the arguments swaps each pair.
     """
     if list(left) == list(right):
         return [(i, i) for i in range(len(left))]
@@ -144,7 +144,7 @@ def _heaviest(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, in
 
 
 def _by_occurrence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Matches the k-th of a class with the k-th of the other side, if in increasing order. O(n log n)."""
+    """Matches the k-th instance of a class with the k-th on the other side, if the order is increasing. O(n log n)."""
     waiting: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for j in range(len(right) - 1, -1, -1):
         waiting[right[j].base].append(j)

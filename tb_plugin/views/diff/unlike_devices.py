@@ -1,6 +1,7 @@
 """Tables that compare different kinds of devices.
 
-Used if vendors differ or a device is not a GPU. Devices of one vendor share kernel names, so the other tables suffice.
+Used if vendors differ or a device is not a GPU. Devices of one vendor share kernel names, so other tables suffice
+for them.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ OVERALL, COMPUTING, COMMUNICATION, MEMORY = "overall", "computing", "communicati
 KERNELS_BESIDE = "kernels_by_operator"
 TABLES = (OVERALL, COMPUTING, COMMUNICATION, MEMORY, KERNELS_BESIDE)
 ALIKE_FROM = 0.5
-"""Minimum share of device time in operators with equal names and shapes for comparable work."""
+"""Below this share of device time in operators with equal names and shapes, the work is not comparable."""
 _STATED = ("stated_wait_ns", "stated_transit_ns")
 
 
 def compares_devices(base: Part, exp: Part) -> bool:
-    """Returns whether these tables apply to a comparison."""
+    """Returns whether vendors differ or a device is not a GPU."""
     sides = [_makers(side) for side in (base, exp)]
     return all(sides) and (sides[0] != sides[1] or any(word != DeviceInfo.word for side in sides for _, word in side))
 
 
 def have_other_makers(base: Part, exp: Part) -> bool:
-    """Returns whether both sides have device work, from different vendors."""
+    """Returns whether both sides have device work, on devices of different vendors."""
     one, other = ({maker for maker, _ in _makers(side)} for side in (base, exp))
     return bool(one and other) and not one & other
 
@@ -47,7 +48,7 @@ def _makers(side: Part) -> set[tuple[str, str]]:
     return set() if frame is None else {(row["maker"], row["device_word"]) for row in frame.data.to_pylist()}
 
 
-# Row of the table -> parts of the step.
+# Maps rows of the table to parts of the step.
 _TABLE_PARTS = {
     "Computing": ON_DEVICE[:1],
     "Exposed communication": ON_DEVICE[-1:],
@@ -57,7 +58,7 @@ _TABLE_PARTS = {
 
 
 def overall(base: StepTime, exp: StepTime) -> Frame:
-    """Returns the step parts on the devices of both sides; all but the last sum exactly to it."""
+    """Returns the parts of the step on both sides. The parts sum exactly to the last row, the whole step."""
     times = []
     shown = {
         title: of
@@ -82,7 +83,7 @@ def overall(base: StepTime, exp: StepTime) -> Frame:
 
 @remembered
 def device_tables(base: Part, exp: Part, scaling: Scaling, slower: bool) -> dict[str, Frame]:
-    """Returns the tables of both sides' device work by name, without ``overall``; empty ones are omitted."""
+    """Returns the tables that compare device work, by name; empty tables and ``overall`` are omitted."""
     frames = [_computing(base, exp, scaling, slower), _communication(base, exp, scaling, slower), _memory(base, exp)]
     frames.append(_kernels(paths_of(base), paths_of(exp), scaling))
     return {frame.name: frame for frame in frames if frame.data.num_rows}
@@ -160,7 +161,7 @@ def _memory(base: Part, exp: Part) -> Frame:
 
 
 def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
-    """Kernels of each operator, both sides next to each other by rank in time."""
+    """Kernels of each operator. The longest kernels of both sides share a row, then the second longest, and so on."""
     left = _placed(base.operators(exp), base.work, "base", scaling.base)
     right = _placed(exp.operators(base), exp.work, "exp", scaling.exp)
     keys = ["beside_operator", "beside_place"]
@@ -195,7 +196,7 @@ def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
 
 
 def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> pa.Table:
-    """Kernels by operator and name, ranked by time within the operator, per step of their side."""
+    """Kernels by operator and name, per step, with their rank by time within the operator."""
     data = pa.table({"name": pa.array(operators, pa.string()), "kernel": work["name"].cast(pa.string())})
     data = data.append_column("calls", work["calls"]).append_column("ns", work["total_ns"])
     data = data.group_by(["name", "kernel"], use_threads=False).aggregate([("calls", "sum"), ("ns", "sum")])
@@ -215,7 +216,7 @@ def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> 
 
 
 def device_notices(base: Part, exp: Part) -> list[Notice]:
-    """Returns notices on how comparable the two devices' work is."""
+    """Returns findings on how comparable the work of both devices is."""
     notices, ours, theirs = [], paths_of(base), paths_of(exp)
     if not ours.total_ns or not theirs.total_ns:
         return []

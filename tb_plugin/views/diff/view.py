@@ -1,4 +1,4 @@
-"""Diff: what changed from one profile to another."""
+"""Diff view: changes from one profile to another."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ NAMED_BY: Mapping[str, tuple[str, str]] = MappingProxyType(
         "cpu_ns": ("operators", "host_self_ns"),
     }
 )
-"""Part of a step -> the table and time column that explain its change."""
+"""Maps a part of the step to the table and time column that explain its change."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _Sides:
 
     @property
     def compares_devices(self) -> bool:
-        """Returns whether the tables for different devices apply."""
+        """Returns whether vendors differ or a device is not a GPU."""
         return unlike_devices.compares_devices(self.base, self.exp)
 
     @property
@@ -97,21 +97,24 @@ class _Sides:
 
     @property
     def slower(self) -> bool:
-        """Returns whether the experiment's step is longer or unknown; for ranges, whether total time is larger."""
+        """Returns whether the experiment's step is longer, or a step time is unknown.
+
+        Traces with only ranges compare total time.
+        """
         if self.are_range_traces:
             return own_ns(self.exp) >= own_ns(self.base)
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
 
 
 class Diff(DeclaredView, entry=VIEW):
-    """The view of two profiles: part 0 is the baseline, part 1 the experiment."""
+    """Compares two profiles: part 0 is the baseline, part 1 the experiment."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
+        """Returns the selected steps, the only parameter that ``part`` depends on."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns one side's own data: call tree and devices. Raises BadRequest."""
+        """Returns the data of one side, such as its call tree and devices. Raises BadRequest."""
         selection = select_rows(trace, params.steps)
         names = [
             METRICS.figure("device_name", device.name, f"Device {device.id}") for device in trace.devices if device.name
@@ -130,9 +133,12 @@ class Diff(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one table. A single part is compared with itself. Raises BadRequest, NotFoundError."""
+        """Returns the page, or one table.
+
+        A single part is compared with itself. Raises BadRequest and NotFoundError.
+        """
         sides = _sides(parts[0], parts[-1], params)
-        # One table needs no others; for unknown names compute all, so that the error can list them.
+        # A single table needs no others. For an unknown name all are computed, so that the error can list them.
         tables = (*TABLES, *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)))
         wanted = [table for table in tables if table.name == params.table] or tables
         devices = sides.compares_devices
@@ -163,7 +169,7 @@ class Diff(DeclaredView, entry=VIEW):
 
 
 def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
-    """Reported mean step length, and reported computation if kernels are missing."""
+    """Reported mean step time; if kernels are missing, also recorded and reported compute time."""
     length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
     facts = {} if length is None else {STATED: length}
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, STATED_COMPUTE), missing, strict=True)))
@@ -196,9 +202,9 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
-    """Device time if it changed and both sides have it, else host time.
+    """Default measure: device time if both sides have a device and a device part changed most, else host time.
 
-    For different devices always the total time of operators, because nested calls differ.
+    For different vendors it is the total device time of operators, because nested calls differ.
     """
     if unlike_devices.have_other_makers(base, exp):
         return "device_total_ns"
@@ -215,13 +221,13 @@ def _device_tables(sides: _Sides) -> dict[str, Frame]:
 
 
 def _steps(part: Part) -> int:
-    """Number of steps behind a part; a recording without steps counts as one."""
+    """Number of selected steps; 1 for a recording without steps."""
     chosen = part.coverage.steps
     return max(len(part.steps if chosen is None else chosen), 1)
 
 
 def _summed(sides: _Sides) -> tuple[int, int] | None:
-    """The step counts if times are sums over steps; None for times of one step."""
+    """Step counts of both sides if times are totals; None if they are per step."""
     return (_steps(sides.base), _steps(sides.exp)) if sides.scaling.per != PER_STEP else None
 
 
@@ -272,7 +278,7 @@ def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
 
 
 def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
-    """Name and change of the row of the main part that changed most; None if no table has its rows."""
+    """Name and change of the row that changed most within the main part; None if no table explains that part."""
     if sides.base_step is None or sides.exp_step is None:
         return None
     part = leading_part(sides.base_step, sides.exp_step)
@@ -297,7 +303,9 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
 
 
 def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
-    """Changes and names of the first row of a part with other kernel names on the other side; None for other parts."""
+    """Change and name of the row that changed most, for parts whose kernel names differ by vendor; None for other
+    parts.
+    """
     if part == "kernel_ns" and unlike_devices.have_other_makers(sides.base, sides.exp):
         name, keys = unlike_devices.COMPUTING, ["family", "pass_direction"]
     elif part == "communication_ns" and sides.compares_devices:
@@ -339,7 +347,7 @@ def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
 
 
 def _idle_waterfall(sides: _Sides) -> Breakdown | None:
-    """The idle part of the change by cause; None if causes are unknown."""
+    """Change of idle time by cause; None if causes are unknown."""
     base, exp = (idle_time(part, count) for part, count in _counted(sides))
     if base is None or exp is None or not (base.total_ns or exp.total_ns):
         return None

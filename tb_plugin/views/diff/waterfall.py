@@ -13,24 +13,24 @@ from tb_plugin.views.diff.metrics import METRICS
 # Parts of a step with device work.
 ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "unrecorded_ns", "communication_ns")
 _UNRECORDED = METRICS["unrecorded_ns"]
-# Payload of a side: idle time of all its steps by cause.
+# Name of a payload: idle time of all steps by cause.
 IDLE = "idle"
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """Parts of the mean step (or of all steps) of a profile; ``sum(parts.values()) == total_ns``."""
+    """Parts of a profile's mean step, or of the sum of its steps; ``sum(parts.values()) == total_ns``."""
 
     parts: Mapping[str, int]
-    """Column of the Overview's table of steps -> nanoseconds."""
+    """Time of each part in ns, keyed by column of the Overview's table of steps."""
     total_ns: int
     metrics: Sequence[Metric]
 
 
 def step_time(part: Part, count: int) -> StepTime | None:
-    """Returns the Overview's steps divided by ``count``; None without steps.
+    """Returns the sum of the Overview's steps divided by ``count``; None without steps.
 
-    Running sums are rounded instead of parts: each part is within a nanosecond of its mean, and they sum to the rounded mean.
+    Rounding is cumulative: each part is within 1 ns of its mean, and the parts sum to the rounded total.
     """
     frame = part.frames.get("steps")
     if frame is None:
@@ -47,9 +47,10 @@ def step_time(part: Part, count: int) -> StepTime | None:
 
 
 def idle_time(part: Part, count: int) -> StepTime | None:
-    """Returns the idle time of the steps by cause, divided by ``count``; None if it differs from the step's remaining time.
+    """Returns the idle time of the steps by cause, divided by ``count``; None if it does not equal the steps'
+    remaining time.
 
-    The remaining time of a step equals idle time only for one device with known work.
+    Both are only equal for a single device without unrecorded work.
     """
     frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
     if frame is None or not isinstance(idle, Breakdown):
@@ -66,12 +67,15 @@ def idle_time(part: Part, count: int) -> StepTime | None:
 
 
 def difference(base: StepTime, exp: StepTime) -> dict[str, int]:
-    """Returns experiment minus baseline by part, in order of priority; sums to the difference of the totals."""
+    """Returns experiment minus baseline for each part; the values sum to the difference of the totals."""
     return {metric.key: exp.parts[metric.key] - base.parts[metric.key] for metric in exp.metrics}
 
 
 def leading_part(base: StepTime, exp: StepTime) -> str:
-    """Returns the part with the largest change in the direction of the total; swapping sides gives the same part."""
+    """Returns the part with the largest change in the direction of the total change.
+
+    Swapping the sides gives the same part.
+    """
     parts = difference(base, exp)
     slower = exp.total_ns >= base.total_ns
     return max(parts, key=lambda part: (parts[part] if slower else -parts[part], part))

@@ -1,7 +1,7 @@
 """Matching of calls that one side wraps in new calls.
 
-Without it, a new function around old operators (compiled code, checkpoint, container module) would make them all removed and
-added.
+Otherwise a new function around existing operators (compiled code, checkpoint, container module) would make them all
+appear removed and added.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Side:
-    """A call tree, and the nodes at one place that the other side lacks."""
+    """A call tree, and the sibling nodes that the other side lacks."""
 
     nodes: Sequence[Node]
     below: Mapping[int, Sequence[int]]
     unmatched: Sequence[int]
 
     def key(self, node: int) -> Key:
-        """Returns the match key of an inner call: its name, or a module's class."""
+        """Returns the match key of a call: kind and name, or the class of a module."""
         found = self.nodes[node]
         return found.base if found.kind == "module" else (found.kind, found.name)
 
     def inner(self, wrapper: int) -> Iterator[tuple[int, int]]:
-        """Yields the calls inside a wrapper and their depth, shallow ones first."""
+        """Yields the calls inside a wrapper with their depth, shallow ones first."""
         level = [wrapper]
         for depth in range(1, DEEPEST + 1):
             level = [child for node in level for child in self.below.get(node, ())]
@@ -40,10 +40,10 @@ class Side:
 
 
 def wrapped(left: Side, right: Side) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-    """Returns left wrappers with the right nodes they contain, and right wrappers with left nodes.
+    """Returns the right nodes inside each left wrapper, and the left nodes inside each right wrapper.
 
-    The wrapper with the most matches comes first, then names decide, so that swapping sides swaps results. A node is matched
-    once, and matched nodes are not wrappers.
+    Wrappers with most matches come first, then by name, so swapping the sides swaps the results. Each node is
+    matched once, and matched nodes are not wrappers.
     """
     if not left.unmatched or not right.unmatched:
         return {}, {}

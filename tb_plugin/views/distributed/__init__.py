@@ -30,7 +30,7 @@ GROUP_FACTS = {
     "transfer_ns": "transfer_ns",
     "other_ns": "step_other_ns",
 }
-"""Numbers of a worker in a report, and their columns of the table of workers."""
+"""Maps the facts of a worker in a report to columns of the table of workers."""
 
 VIEW = ViewEntry(
     __name__,

@@ -1,4 +1,4 @@
-"""Notices about clocks and their accuracy."""
+"""Notices about clock offsets and clock accuracy."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
-# smaller differences do not matter when traces are compared side by side
+# smaller offsets do not matter when timelines are compared side by side
 MIN_OFFSET_NS = 1_000_000
-# visible when timelines are compared side by side
+# smaller residuals are invisible when timelines are compared side by side
 MIN_RESIDUAL_NS = 50_000
 SUPPRESSED_SHARE = 0.5
 TRANSFER_DIFFERENCE = 0.2
 
 
 def clock_notices(data: JobData) -> list[Notice]:
-    """Returns notices about the clocks of several workers and their effect on the selected steps."""
+    """Returns notices about the clocks of the workers and their effect on the selected steps."""
     if data.is_single or not data.calls.matched.any():
         return []
     every = (
@@ -51,7 +51,7 @@ def _offsets_notice(data: JobData) -> Notice | None:
 
 
 def _residuals_notice(data: JobData) -> Notice | None:
-    """Clocks with a larger error than their differences: correcting them does not improve alignment."""
+    """Clocks whose error exceeds their offsets, so correcting them does not improve the alignment."""
     clocks = data.clocks
     offset = clocks.offset_ns[clocks.comparable & data.is_zero_reported & (clocks.connected == 0)]
     difference = int(offset.max() - offset.min()) if len(offset) else 0
@@ -73,7 +73,7 @@ def _residuals_notice(data: JobData) -> Notice | None:
 
 
 def _unknown_notice(data: JobData) -> Notice | None:
-    """Workers without collectives in common with the largest set."""
+    """Workers that share too few collectives with the largest connected set of workers."""
     unknown = np.flatnonzero(data.clocks.connected != 0)
     if not len(unknown) or len(data.first_rows) < FEWEST:
         return None
@@ -118,7 +118,7 @@ def _late_start_notice(data: JobData) -> Notice | None:
 
 
 def _transfer_notice(data: JobData) -> Notice | None:
-    """Two estimates of transfer that disagree: the shortest call, and last start to last end."""
+    """Two estimates of transfer that disagree: the shortest call, and the time from last start to last end."""
     calls, first = data.calls, data.first_rows
     both = first[data.sure.moved[first] & (calls.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
     # Each clock may be wrong by its residual.

@@ -1,4 +1,4 @@
-"""The same collective on all workers."""
+"""Calls of one collective on all workers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 PARTNERS = "partners"
-# a call is identified by its number on its worker, its row in the trace, or its start
+# parameters that identify a call: its number on the worker, its row in the trace, or its start
 _PLACES = ("call", "event", "start_ns")
 
 
 def partners_frame(joined: Part, params: Params) -> Frame:
-    """Returns a row per worker that has the collective of a call, latest first.
+    """Returns one row per worker that takes part in the collective of a call, latest worker first.
 
-    Ordered by clocks if they are accurate enough, else by least wait. The call belongs to worker ``of`` and has this
-    ``call``, ``event`` or ``start_ns``. One row if no other worker has the collective, no row without such a call. Raises
-    BadRequest if the worker or the call is missing from the parameters.
+    Rows are sorted by lateness if clocks are accurate enough, else by wait. The parameter ``of`` selects the worker
+    of the call; ``call``, ``event`` or ``start_ns`` selects the call. Returns no row if there is no such call.
+    Raises BadRequest if a parameter is missing.
     """
     calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
     names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()
@@ -55,13 +55,11 @@ def partners_frame(joined: Part, params: Params) -> Frame:
 
 
 def _span(worker: Int64, mine: int) -> tuple[int, int]:
-    """Row range of a worker."""
     begin, end = np.searchsorted(worker, (mine, mine + 1))
     return int(begin), int(end)
 
 
 def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
-    """Marks calls with these values."""
     keep = np.ones(calls.num_rows, np.bool_)
     for key, value in places.items():
         if value is not None and key in calls.column_names:
@@ -72,7 +70,7 @@ def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
 def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
     late = Lateness(*(numbers_of(calls, key) for key in j.LATE))
     sure = sure_of(late, clocks_from(joined.frames[j.CLOCKS].data), numbers_of(calls, "worker"))
-    # Null if clocks are not accurate enough.
+    # Null if it does not exceed the clock error.
     lateness = pa.array(late.lateness_ns, mask=~sure.lateness)
     worker, match, last = (numbers_of(calls, key) for key in ("worker", "match", "last"))
     dur, transfer = numbers_of(calls, "dur_ns"), numbers_of(calls, "transfer_ns")
@@ -97,7 +95,7 @@ def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
         "match": pa.array(match, mask=~is_matched),
         "matched_workers": pa.array(numbers_of(calls, "matched_workers"), mask=~is_matched),
     }
-    # Small lateness is null because of the clock error, but ranks keep their order.
+    # Lateness below the clock error is null, but still used for sorting.
     by_clocks = len(worker) > 0 and bool((late.arrival == KNOWN).all())
     order = pa.array(np.lexsort((worker, dur, -late.lateness_ns if by_clocks else dur - transfer)))
     hidden = tuple(key for key, column in data.items() if key not in _SHOWN or column.null_count == len(column) > 0)

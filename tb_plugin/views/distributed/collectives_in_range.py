@@ -1,7 +1,7 @@
-"""Collectives of selected workers within a time range of each.
+"""Collectives of selected workers within a time range of each worker.
 
-Each worker has a range in its own time, as its file counts it. The page aligns timelines, translates clocks and requests the
-visible range of each.
+Each range is in the worker's own trace time. The page aligns the timelines and requests the visible range of each
+worker.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tb_plugin.errors import BadRequest
 
 Int64 = npt.NDArray[np.int64]
 
-# parameter, once per worker: worker:start_ns:end_ns
+# request parameter, repeated for each worker: worker:start_ns:end_ns
 WITHIN = "within"
 TABLE = "meetings"
-# columns of single collectives, if they exist
+# columns taken from the table Single collectives, if they exist
 COLUMNS = (
     "match", "worker", "collective", "start_ns", "dur_ns", "last_worker", "matched_workers", "timing", "wait_ns",
     "lateness_ns", "comm_bytes", "group", "step", "call", "event", "stream",
@@ -29,7 +29,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Stretch:
-    """A time range of one worker, in its own time."""
+    """A time range of one worker, in its own trace time."""
 
     worker: str
     start_ns: int
@@ -37,7 +37,7 @@ class Stretch:
 
 
 def stretches_of(texts: Sequence[str]) -> list[Stretch]:
-    """Parses the parameter. Raises BadRequest."""
+    """Parses texts of the form ``worker:start_ns:end_ns``. Raises BadRequest for invalid texts or repeated workers."""
     found = []
     for text in texts:
         worker, start, end = (*text.rsplit(":", 2), "", "")[:3]
@@ -56,10 +56,11 @@ def stretches_of(texts: Sequence[str]) -> list[Stretch]:
 def collectives_of_workers(
     worker: Int64, match: Int64, start_ns: Int64, dur_ns: Int64, within: Sequence[tuple[int, int, int]]
 ) -> Int64:
-    """Returns rows of collectives shared by at least two selected workers, collective by collective.
+    """Returns the rows of collectives shared by at least two selected workers, sorted by collective.
 
-    ``match`` is -1 for unmatched calls. A collective counts if the call of one selected worker overlaps its range (worker
-    number, from, to); then the calls of the other selected workers are included wherever they are.
+    ``match`` is the number of each call's collective (-1 = none). ``within`` has worker, start and end of each
+    range. If one call of a collective overlaps the range of its worker, the calls of all selected workers are
+    returned.
     """
     low, high = _bounds(within, int(worker.max(initial=-1)) + 1)
     shared = (match >= 0) & (high > low)[worker]
@@ -71,7 +72,7 @@ def collectives_of_workers(
 
 
 def _bounds(within: Sequence[tuple[int, int, int]], workers: int) -> tuple[Int64, Int64]:
-    """Start and end of each worker's range; empty for workers that are not selected."""
+    """Start and end of each worker's range; empty ranges for other workers."""
     low, high = np.zeros(workers, np.int64), np.zeros(workers, np.int64)
     for number, start, end in within:
         if number < workers:
@@ -80,9 +81,10 @@ def _bounds(within: Sequence[tuple[int, int, int]], workers: int) -> tuple[Int64
 
 
 def meetings(calls: pa.Table, names: Sequence[str], worker: Int64, match: Int64, within: Sequence[Stretch]) -> pa.Table:
-    """Returns the calls of collectives shared by selected workers. ``calls`` has a row for each of ``worker``.
+    """Returns the calls of collectives shared by selected workers within their ranges.
 
-    Workers missing from ``names`` have no collectives: their profile failed, or they are not part of the job.
+    ``worker`` and ``match`` have one value per row of ``calls``. Ranges of workers missing from ``names`` are
+    ignored.
     """
     calls = calls.select([key for key in COLUMNS if key in calls.column_names])
     if not within:

@@ -1,4 +1,4 @@
-"""Profiles of a run that are compared as ranks of one job."""
+"""Selection of the profiles that are ranks of one job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.lib.intervals import simultaneous
 from tb_plugin.payloads import Notice, Severity
 
-# reasons to ignore a profile, also rules of the notices
+# reasons to ignore a profile, also used as rule names of notices
 NO_RANK, OTHER_TIME, SAME_RANK = "no_rank", "other_time", "same_rank"
 _MAX_NAMED = 8
 _MAX_FACT = 1 << 62
@@ -34,16 +34,16 @@ _NOTICES: dict[str, tuple[Severity, str, str]] = {
 
 
 def fact(part: Part, name: str) -> int | None:
-    """Returns an integer fact of a part; None if missing or implausibly large."""
+    """Returns an integer fact of a part; None if it is missing or implausibly large."""
     value = part.facts.get(name)
     return value if isinstance(value, int) and abs(value) < _MAX_FACT else None
 
 
 def why_not_compared(parts: Sequence[Part]) -> list[str]:
-    """Returns for each profile the reason why it is ignored; empty for ranks of the job.
+    """Returns the reason why each profile is ignored; empty for ranks of the job.
 
-    Any trace may be in the same folder. If the ranks report a world size, a profile without a world size and without calls is
-    ignored. Among recordings at several times, those with most workers count; among workers with the same rank, the first.
+    If some profiles report a world size, profiles with neither a world size nor calls are ignored. Among recordings
+    at different times, the largest set is used. Among profiles with equal ranks, the first one is used.
     """
     has_world_size = [fact(part, "distributed.world_size") is not None for part in parts]
     calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
@@ -65,9 +65,10 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
 
 
 def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
-    """Positions of profiles whose calls are at another time than most; profiles without a clock are compared.
+    """Indices of profiles recorded at another time than most. Profiles without a clock are assumed to be at the
+    same time.
 
-    Distinct ranks belong to one job, whatever their clocks show.
+    If all ranks are known and distinct, they belong to one job, whatever their clocks show.
     """
     ranks = [fact(part, "distributed.rank") for part in parts if part]
     if None not in ranks and len(set(ranks)) == len(ranks):
@@ -79,7 +80,7 @@ def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
 
 
 def _extent(part: Part) -> tuple[int, int] | None:
-    """Time range of a profile's calls, ns since 1970; None if unknown."""
+    """Start of the first and end of the last call, ns since 1970; None if unknown."""
     base, calls = fact(part, "distributed.base_time_ns"), part.frames["collectives"].data
     if base is None or not calls.num_rows:
         return None
@@ -88,7 +89,7 @@ def _extent(part: Part) -> tuple[int, int] | None:
 
 
 def not_compared(left_out: Sequence[tuple[str, str]]) -> list[Notice]:
-    """Returns the notices about ignored workers; ``left_out`` are (worker, reason)."""
+    """Returns the notices about ignored workers. ``left_out`` has pairs of worker and reason."""
     notices = []
     for why, (severity, text, advice) in _NOTICES.items():
         names = [worker for worker, reason in left_out if reason == why]

@@ -14,15 +14,15 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count
 from tb_plugin.views.distributed.stragglers.report import blame
 
-# machines read it as distributed.<key>
+# name of the payload; reports list its figures as distributed.<key>
 FACTS = "facts"
 _HUNDREDTHS = 95
 
 
 def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
-    """Returns the facts of a job (``rows`` are its workers); unknown values are null.
+    """Returns the facts of a job; unknown values are null. ``rows`` has one row per worker.
 
-    A single worker has no wait facts and no straggler.
+    A job with a single worker has no facts about wait or stragglers.
     """
     figures = [
         METRICS.figure("workers", len(data.names)),
@@ -44,9 +44,9 @@ def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 
 
 def wait_share(data: JobData) -> float | None:
-    """Returns the share of the steps that workers wait for others; None without matched calls.
+    """Returns the share of step time that workers wait for others; None without matched calls.
 
-    The wait of a step is capped at its length, since a call may extend beyond it.
+    The wait in a step is capped at the step's length, because a call may end after the step.
     """
     total = numbers_of(data.step_table, "step_total_ns")
     known, wait = total > 0, data.times[1][data.step_places]
@@ -56,7 +56,7 @@ def wait_share(data: JobData) -> float | None:
 
 
 def largest(operations: Frame) -> tuple[str, float | None]:
-    """Returns the collective with most bytes among those with a bus bandwidth, and its mean bandwidth."""
+    """Returns the collective with most bytes among those with a known bus bandwidth, and its mean bus bandwidth."""
     known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
     if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
         return "", None
@@ -69,12 +69,15 @@ def largest(operations: Frame) -> tuple[str, float | None]:
 
 
 def total_of(rows: list[Row], key: str) -> int:
-    """Returns the sum of a column over the workers that have a value."""
+    """Returns the sum of a column, skipping workers without a value."""
     return sum(value for row in rows if isinstance(value := row[key], int))
 
 
 def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
-    """Returns the rows with latency, wait and transfer of calls within steps only, for workers with steps."""
+    """Returns the rows with latency, wait and transfer limited to calls within steps.
+
+    Workers without steps are unchanged.
+    """
     latency, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
     return [
         {
@@ -89,13 +92,13 @@ def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
 
 
 def exposed_share(rows: list[Row]) -> float | None:
-    """Returns the share of exposed communication in the steps of these workers; None without steps."""
+    """Returns exposed communication time divided by step time, over these workers; None without steps."""
     time = total_of(rows, "step_total_ns")
     return total_of(rows, "exposed_communication_ns") / time if time else None
 
 
 def _lost(data: JobData) -> list[Figure]:
-    """Cost of the worst straggler; 0 without a straggler."""
+    """Cost of the costliest straggler; 0 if there is none."""
     report = blame(data)
     worst = report.costly[0] if report.costly else None
     low, high = report.lost(worst) if worst is not None else (0.0, 0.0)
@@ -110,7 +113,7 @@ def _lost(data: JobData) -> list[Figure]:
 
 
 def _skew(data: JobData) -> int | None:
-    """95th percentile of arrival skew, over collectives with accurate clocks, ns."""
+    """95th percentile of arrival skew, ns, over collectives whose skew exceeds the clock error."""
     rows = data.first_rows
     known = rows[data.sure.skew[rows]]
     if not len(known):

@@ -24,15 +24,16 @@ from tb_plugin.views.distributed.stragglers.findings import straggler_findings, 
 from tb_plugin.views.distributed.stragglers.report import blame
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
-# workers listed by name, the others are counted
+# maximum number of workers listed by name
 _MAX_NAMED = 3
 UNREAD = "Load the remaining traces to remove these bounds."
 
 
 def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
-    """Returns the findings of the workers (``rows``), including ``held``, the notices about memory.
+    """Returns the findings about the workers, including the memory notices in ``held``.
 
-    ``params`` name unreadable workers, and workers whose summary was refused.
+    ``rows`` has one row per worker. ``params`` lists the workers with unreadable files and the reason why a summary
+    was refused.
     """
     notices = left_out(params, METRICS, " Wait and transfer cover the loaded workers only.")
     if refused := params.get("refused"):
@@ -118,7 +119,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     if data.is_single:
         return notices
     notices += clock_notices(data)
-    # The overlap of communication with missing kernels is unknown.
+    # With missing kernels, the overlap of communication is unknown.
     whole = [row for row in rows if row["worker"] not in data.reported.cut]
     report = blame(data)
     straggler_notices = straggler_findings(report, rows)
@@ -141,19 +142,18 @@ def _more_suffix(count: int) -> str:
 
 
 def _bounded_without_group(data: JobData) -> int:
-    """Number of bounded calls whose group has no reported size."""
     calls = data.calls
     bound = calls.waiting.timing == TIMINGS.index(BOUND)
     return int((bound & (numbers_of(calls.data, "ranks_of_group") < 1)).sum())
 
 
 def _workers_with_missing_calls(data: JobData) -> str:
-    """Workers with missing calls that other ranks of their group have, those with most first; empty if unknown."""
+    """List of the workers with missing calls, as text, most missing calls first; empty if unknown."""
     job_calls, one_each = data.calls, data.first_rows
     bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
-    # Uses codes: as text, lists of a thousand ranks per call take gigabytes.
+    # Codes, because lists of a thousand ranks per call take gigabytes as text.
     ranks, listed = texts_of(job_calls.data, "group_ranks")
-    # Ranks without calls may not be members of a group with unknown members.
+    # If the members of a group are unknown, ranks without calls may not belong to it.
     stated = np.array([text != "" for text in listed], np.bool_)[ranks]
     rows = np.flatnonzero(np.isin(job_calls.match, job_calls.match[bound]) & stated)
     group = group_sorted(numbers_of(job_calls.data, "group_code")).of
@@ -169,12 +169,11 @@ def _workers_with_missing_calls(data: JobData) -> str:
 
 
 def _mean_step(row: Row, count: int) -> Row:
-    """The row of a worker with wait and transfer per step."""
     return {**row, **{key: round(total_of([row], key) / max(count, 1)) for key in ("wait_ns", "transfer_ns")}}
 
 
 def _waiting(rows: list[Row]) -> list[Notice]:
-    """The worker that loses most to wait, if there is no straggler. Times are per step."""
+    """Finding about the worker that loses most time to wait, for jobs without a straggler."""
     losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and _waits(row)]
     if not losing:
         return []
@@ -189,9 +188,10 @@ def _waiting(rows: list[Row]) -> list[Notice]:
 
 
 def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
-    """The median worker among those that lose to transfer. A single one would not prove that sending less helps.
+    """Finding about transfer time, if at least half of the workers lose time to it. It names the median worker.
 
-    Nothing is claimed if most calls are missing a rank, except for workers (``stated``) with reported transit times.
+    If most calls are missing a rank, the split is reported as unknown, except for workers with reported transit
+    times (``stated``).
     """
     # Without matched calls both are 0, which means unknown.
     losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
@@ -225,7 +225,6 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
 
 
 def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
-    """Communication of a single worker, whose share of wait is unknown."""
     if _exposed_of(row) <= COMMUNICATION_SHARE:
         return []
     text = (
@@ -251,12 +250,14 @@ def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
 
 
 def _bound_prefixes(row: Row) -> tuple[str, str]:
-    """Prefixes of wait and transfer: bounds if calls are missing a rank."""
     return ("at least ", "at most ") if total_of([row], "bounded") else ("", "")
 
 
 def _reports_less_transit(data: JobData, row: Row) -> bool:
-    """Whether the reported transit is below half of the upper bound of transfer: a rank is missing."""
+    """Whether the reported transit time is less than half of the measured transfer.
+
+    The rest is then wait for missing ranks.
+    """
     moved = data.reported.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")
 

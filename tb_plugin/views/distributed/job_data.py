@@ -30,38 +30,38 @@ Row = dict[str, object]
 
 @dataclass(frozen=True, eq=False)
 class JobCalls:
-    """Calls of all workers, worker by worker in order of time: n rows, with the results of matching.
+    """Calls of all workers with their matches: one row per call, sorted by worker and time.
 
-    Unknown numbers are -1.
+    -1 = unknown.
     """
 
     data: pa.Table
     worker: Int64
     step: Int64
-    """Position in the labels of the steps; one past the end for a call outside the steps."""
+    """Index into the step labels; ``len(labels)`` for calls outside the steps."""
     start_ns: Int64
     end_ns: Int64
     bytes: Int64
     factor: Float64
-    """Bus bandwidth over algorithm bandwidth; NaN if undefined."""
+    """Bus bandwidth divided by algorithm bandwidth (nccl-tests); NaN if undefined."""
     rated: Bool
-    """Calls of this kind have a meaningful bandwidth."""
+    """Whether a bandwidth is meaningful for this call."""
     match: Int64
     waiting: Waiting
     late: Lateness
 
     @property
     def moving_ns(self) -> Int64:
-        """Returns the start of each transfer, ns."""
+        """Returns the time when each transfer starts, ns."""
         return self.end_ns - self.waiting.transfer_ns
 
     @property
     def matched(self) -> Bool:
-        """Returns whether another worker has each call as well."""
+        """Returns whether each call is matched with a call of another worker."""
         return self.match >= 0
 
     def take(self, keep: Bool) -> JobCalls:
-        """Returns some of the rows."""
+        """Selects the marked rows."""
         w = self.waiting
         return JobCalls(
             self.data.filter(pa.array(keep)), self.worker[keep], self.step[keep], self.start_ns[keep],
@@ -72,73 +72,73 @@ class JobCalls:
 
 @dataclass(frozen=True, eq=False)
 class JobData:
-    """All workers in natural order of their names, restricted to the selected steps."""
+    """Data of all workers for the selected steps. Workers are in natural order of their names."""
 
     names: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
-    """Ignored workers and reasons (``comparable_profiles.py``)."""
+    """Ignored workers with the reason (``comparable_profiles.py``)."""
     ranks: tuple[int | None, ...]
-    """Rank of each worker, as recorded."""
     labels: tuple[str, ...]
-    """Labels of all steps of workers and calls, in order."""
+    """Labels of all steps of all workers, sorted."""
     step_table: pa.Table
-    """Selected steps of all workers; ``worker`` is a position in ``names``."""
+    """Selected steps of all workers; ``worker`` is an index into ``names``."""
     calls: JobCalls
     world_size: int | None
     process_groups: Sequence[Row]
     devices: Sequence[Row]
     reported: ReportedJob
-    """Communication reported by the workers, in the selected steps."""
+    """Communication reported by the profiler of each worker."""
     clocks: Clocks
-    """Computed from whole traces, for any selection of steps."""
+    """Computed from all steps, whichever are selected."""
     is_zero_reported: Bool
-    """Workers with a reported clock reading."""
+    """Whether each worker reports its clock reading at the start of the trace."""
     kernels: pa.Table | None = None
-    """Kernel times of workers in all steps; ``worker`` is a position in ``names``."""
+    """Kernel times of all steps; ``worker`` is an index into ``names``."""
     summary: JobData | None = None
-    """The same data for all steps, if steps are selected."""
+    """The same data for all steps; None if no steps are selected."""
 
     @cached_property
     def sure(self) -> Sure:
-        """Returns which lateness numbers exceed the clock error."""
+        """Marks the lateness numbers that exceed the clock error."""
         return sure_of(self.calls.late, self.clocks, self.calls.worker)
 
     @cached_property
     def first_rows(self) -> Int64:
-        """Returns one row per collective shared by several workers."""
+        """Returns the row of one call per matched collective."""
         matched = np.flatnonzero(self.calls.matched)
         return matched[np.unique(self.calls.match[matched], return_index=True)[1]]
 
     def one_each(self, values: Int64) -> Int64:
-        """Returns one value per collective of a column with equal values within each collective."""
+        """Selects one value per matched collective."""
         return values[self.first_rows]
 
     @property
     def size(self) -> int | None:
-        """Returns the recorded world size, else the lower bound from group sizes; None if unknown."""
+        """Returns the recorded world size, else a lower bound from group sizes; None if unknown."""
         return self.world_size or (self.reported.ranks_at_least if self.reported.ranks_at_least > 1 else None)
 
     @property
     def is_single(self) -> bool:
-        """Returns whether there is only one worker, so that nothing can be matched."""
+        """Returns whether the job has only one worker, so no call can be matched."""
         return len(self.names) == 1
 
     @cached_property
     def step_places(self) -> tuple[Int64, Int64]:
-        """Returns worker and label position of each row of ``step_table``."""
+        """Returns the worker and the label index of each row of ``step_table``."""
         step = pc.index_in(self.step_table["step"], value_set=pa.array(self.labels, pa.string()))
         return numbers_of(self.step_table, "worker"), step.to_numpy().astype(np.int64)
 
     @cached_property
     def step_counts(self) -> Int64:
-        """Returns the number of selected steps of each worker."""
+        """Returns the number of selected steps for each worker."""
         return np.bincount(self.step_places[0], minlength=len(self.names))
 
     @cached_property
     def times(self) -> tuple[Int64, Int64, Int64]:
-        """Returns latency, wait and transfer, ns, each [worker, step]: lengths of unions.
+        """Returns latency, wait and transfer in ns, each of shape (workers, steps + 1).
 
-        The last column is for calls outside the steps. Wait and transfer are 0 for a single worker.
+        Overlapping calls count once. The last column is for calls outside the steps. Wait and transfer are 0 for a
+        single worker.
         """
         calls, shape = self.calls, (len(self.names), len(self.labels) + 1)
         key = self._place
@@ -150,8 +150,10 @@ class JobData:
 
     @cached_property
     def caused(self) -> Int64:
-        """Returns how long the others wait for each worker in each step, ns, [worker, step]; the last column: outside the
-        steps."""
+        """Returns how long other workers wait for each worker, in ns, shape (workers, steps + 1).
+
+        The last column is for calls outside the steps.
+        """
         calls, m, width = self.calls, self.calls.matched, len(self.labels) + 1
         cause, at, length = caused_by(
             self._place[m], calls.start_ns[m], calls.moving_ns[m], calls.end_ns[m], calls.waiting.last[m]
@@ -162,7 +164,7 @@ class JobData:
 
     @cached_property
     def caused_ns(self) -> Int64:
-        """Returns how long the others wait for each worker, ns, summed over workers and steps."""
+        """Returns the total time that other workers wait for each worker, ns."""
         found: Int64 = self.caused.sum(axis=1)
         return found
 
@@ -171,18 +173,17 @@ class JobData:
         return self.calls.worker * (len(self.labels) + 1) + self.calls.step
 
     def count(self, rows: Bool) -> Int64:
-        """Returns the number of calls of each worker among these rows."""
+        """Counts the marked calls of each worker."""
         return np.bincount(self.calls.worker[rows], minlength=len(self.names))
 
 
 def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
-    """Returns the selected calls and steps of all workers; ``joined`` is the result of ``merge.join``."""
+    """Returns the data of the selected steps from the result of ``merge.join``; ``chosen=None`` selects all."""
     return _job_data(joined, chosen)
 
 
 @remembered
 def _job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
-    """``job_data``, cached with the part."""
     tables = {name: frame.data for name, frame in joined.frames.items()}
     ranks, is_rank = tables[j.RANKS], pc.equal(tables[j.RANKS]["left_out"], "")
     left_out = ranks.filter(pc.invert(is_rank))

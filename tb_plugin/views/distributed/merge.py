@@ -1,6 +1,6 @@
-"""Merge of the parts of all workers, with matched calls.
+"""Merged tables of all workers of a run, with matched calls.
 
-Made once per run and cached; answers for selected steps derive from it (``job_data.py``).
+The merge runs once per run and is cached; ``job_data.py`` selects steps from it.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ from tb_plugin.views.distributed.waiting import waiting
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# RANKS: a row per worker in natural order of names, then ignored workers. LABELS: labels of all steps of ranks and calls,
-# in order. COMMON: steps that all profiles have.
+# RANKS: one row per worker in natural order of names, then ignored workers. LABELS: labels of all steps, sorted.
+# COMMON: steps that all profiles have.
 RANKS, LABELS, COMMON = "ranks", "labels", "common_steps"
-# clocks of the ranks, in their order
+# clocks, one row per rank
 CLOCKS = "clocks"
-# tables of all workers: worker is a row of RANKS; step_place of a call is a row of LABELS, one past the end for calls
-# outside the steps
+# tables of all workers: worker is an index into RANKS, step_place of a call an index into LABELS (one past the end for
+# calls outside the steps)
 CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
-# columns of CALLS with the fields of Lateness
+# columns of CALLS, in the order of the fields of Lateness
 LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
 GROUPS, DEVICES = "process_groups", "devices"
-# ranks of each group: group_code of a call is a row of it
+# ranks of each group: group_code of a call is an index into it
 MEMBERS = "members"
 # payload with the notice about repeated memory
 REPEATED = "repeated"
 
 _MOST_RANKS = (1 << 31) - 1
-# calls above this size are worth the time to return memory
+# above this size of calls, returning memory to the system is worth the time
 _LARGE_BYTES = 20_000_000
 _NODE = re.compile(r"^(.*)_(\d+)$")
 
 
 def is_merged(parts: Sequence[Part]) -> bool:
-    """Returns whether these parts are the one result of ``join``."""
+    """Returns whether these parts are the single result of ``join``."""
     return len(parts) == 1 and RANKS in parts[0].frames
 
 
 def join_again(parts: Sequence[Part]) -> Part:
-    """Returns ``join`` of the parts, cached with the first of them."""
+    """Returns ``join`` of the parts, cached with the first part."""
     return _joined_once(parts[0], tuple(parts))
 
 
@@ -76,9 +76,9 @@ def _joined_once(first: Part, every: tuple[Part, ...]) -> Part:
 
 
 def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-    """Merges the parts of all workers of a run; ``beside`` are those of its flight recorders.
+    """Merges the parts of all workers of a run. ``beside`` are the parts of flight recorders.
 
-    Calls of parts are released once they are concatenated, unless referenced elsewhere.
+    To save memory, the calls of each part are released once they are concatenated.
     """
     every = tuple(given)
     ordered = _in_order(every)
@@ -103,8 +103,8 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     groups = groups_in(data, listed)
     ranks = _ranks(names, parts, left_out)
     members = _members(groups)
-    of_groups = _OfGroups(groups.code, numbers_of(members, "size"), listed)
-    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, of_groups)
+    group_data = _GroupData(groups.code, numbers_of(members, "size"), listed)
+    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, group_data)
     tables = {
         RANKS: ranks,
         LABELS: pa.table({"step": pa.array(labels, pa.string())}),
@@ -138,7 +138,7 @@ def _without_calls(part: Part) -> Part:
 
 
 def _ranks(names: Sequence[str], ranks: Sequence[Part], left_out: Sequence[tuple[Part, str]]) -> pa.Table:
-    """A row per profile: name, reason why it is ignored (empty for ranks), rank and clock."""
+    """One row per profile: name, reason why it is ignored (empty for ranks), rank and clock reading."""
     parts = [*ranks, *(part for part, _ in left_out)]
     return pa.table(
         {
@@ -158,17 +158,19 @@ def _common(parts: Sequence[Part]) -> pa.Table:
 
 
 def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
-    """A table of all workers that have it, with the worker's number."""
+    """Concatenates a table over the workers that have it, with a column ``worker``."""
     having = [(i, part.frames[name].data) for i, part in enumerate(parts) if name in part.frames]
     worker = np.repeat(
         np.array([i for i, _ in having], np.int64), np.array([data.num_rows for _, data in having], np.int64)
     )
-    stacked = pa.concat_tables([_once(data) for _, data in having], promote_options="default").unify_dictionaries()
+    stacked = pa.concat_tables(
+        [_encoded_ranks(data) for _, data in having], promote_options="default"
+    ).unify_dictionaries()
     return stacked.add_column(0, "worker", pa.array(worker)).combine_chunks()
 
 
-def _once(data: pa.Table) -> pa.Table:
-    """The table with deduplicated lists of ranks: with thousands of ranks they exceed all else."""
+def _encoded_ranks(data: pa.Table) -> pa.Table:
+    """Dictionary-encodes lists of ranks, which dominate memory in jobs of thousands of ranks."""
     if "group_ranks" not in data.column_names or pa.types.is_dictionary(data["group_ranks"].type):
         return data
     at = data.column_names.index("group_ranks")
@@ -176,7 +178,7 @@ def _once(data: pa.Table) -> pa.Table:
 
 
 def _labels(parts: Sequence[Part]) -> list[str]:
-    """Labels of all steps of workers and calls, in order."""
+    """Labels of all steps of all workers, sorted."""
     found: set[str] = set()
     for part in parts:
         for name in (STEPS, "collectives"):
@@ -196,12 +198,12 @@ def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
 
 
 def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
-    """Devices of all workers, with node and process as recorded, else from names such as ``node_1234``."""
+    """Devices of all workers. Unrecorded nodes and processes come from names such as ``node_1234``."""
     rows = []
     matches = [_NODE.match(name) for name in names]
     tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
     devices = [row["device"] for table in tables for row in table]
-    # A number that all workers share is a step, not a process, if their devices differ.
+    # If all workers have the same number but different devices, the number is a step, not a process.
     has_one_number = len(names) > 1 and len({match and match[2] for match in matches}) == 1
     if has_one_number and len(set(devices)) == len(devices):
         matches = [None] * len(names)
@@ -223,7 +225,7 @@ def _stated_groups(parts: Sequence[Part]) -> list[ReportedGroup]:
 
 
 def _members(groups: Groups) -> pa.Table:
-    """Ranks and size of each ``group_code``; null if unknown or incomplete."""
+    """Ranks and size of each ``group_code``; null if unknown or truncated."""
     known = pa.array(
         [list(each.listed) if each.listed and not each.cut else None for each in groups.ranks], pa.list_(pa.int64())
     )
@@ -231,7 +233,7 @@ def _members(groups: Groups) -> pa.Table:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfGroups:
+class _GroupData:
     code: Int64
     size: Int64
     """Number of ranks of each group; -1 = unknown."""
@@ -239,11 +241,10 @@ class _OfGroups:
 
 
 def _calls(
-    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, of_groups: _OfGroups
+    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, group_data: _GroupData
 ) -> tuple[pa.Table, pa.Table]:
-    """The calls of all workers, worker by worker in order of time, with the results of matching, and the clocks of the
-    workers."""
-    workers, groups = ranks.num_rows, of_groups.code
+    """Calls of all workers with their matches, sorted by worker and time; and the clocks of the workers."""
+    workers, groups = ranks.num_rows, group_data.code
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -253,12 +254,12 @@ def _calls(
     matches = matched(calls) if workers > 1 else nothing(len(worker))
     label, two_ended = matches.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
-    size = fill_from_collective(label, np.where(size >= 1, size, of_groups.size[groups]))
+    size = fill_from_collective(label, np.where(size >= 1, size, group_data.size[groups]))
     inferred, found = np.full(len(worker), -1, np.int64), list[tuple[Ranks, str]]()
     if world_size == workers and ((size < 1) & (label >= 0)).any():
         blank = is_one_of(*texts_of(data, "group"), {""}) & ~two_ended
         alike, numbers = is_one_of(collective, names, ALIKE), ranks["rank"].to_pylist()
-        inferred, found = group_from_ranks(calls, label, blank, alike, numbers, of_groups.listed)
+        inferred, found = group_from_ranks(calls, label, blank, alike, numbers, group_data.listed)
         inferred[size >= 1] = -1
     size = np.where(inferred >= 0, np.array([len(each.listed) for each, _ in found] + [-1])[inferred], size)
     times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
@@ -293,9 +294,10 @@ def _calls(
 
 
 def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64) -> tuple[Int64, Bool]:
-    """Size of each call, as reported by it or by another call of its collective, and whether a bandwidth is meaningful.
+    """Bytes of each call, and whether its bandwidth is meaningful.
 
-    Without a group size, some calls may report the part of one rank.
+    Sizes missing in one call are taken from other calls of the collective. Without a group size, some calls may
+    report only the part of one rank.
     """
     stated = numbers_of(data, "comm_bytes")
     is_part = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (
@@ -309,7 +311,9 @@ def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64
 
 
 def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
-    """Whether each rank reports its clock at the start of the trace, and the reading; else the median of the others."""
+    """Whether each rank reports its clock at the start of the trace; and that reading, by default the median of the
+    others.
+    """
     stated: Bool = np.asarray(pc.is_valid(base_time_ns))
     zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
     middle = quantile_by(np.zeros(int(stated.sum()), np.int64), zero[stated], 1, 50)
@@ -317,7 +321,7 @@ def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
 
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
-    """Bus bandwidth over algorithm bandwidth of each call; NaN if undefined."""
+    """Bus bandwidth divided by algorithm bandwidth for each call (nccl-tests); NaN if undefined."""
     kinds = group_sorted(collective, size)
     factors = [bus_factor(names[collective[row]], int(size[row])) for row in kinds.first.tolist()]
     found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[kinds.of]

@@ -18,25 +18,25 @@ from tb_plugin.views.distributed.metrics import METRICS
 
 Int64 = npt.NDArray[np.int64]
 
-# what a flight recorder recorded in a group, next to the traces' calls in it
+# table of flight recorders: their calls in each group, compared with those in the traces
 DUMPS = "recorders"
-# numbered calls in a flight recorder's part
+# table of numbered calls in a flight recorder's part
 CALLS_OF_RANKS = "rank_calls"
 SCHEMA = {
     "worker": pa.string(), "has_trace": pa.bool_(), "group": pa.string(), "group_description": pa.string(),
     "recorded_calls_count": pa.int64(), "last_sequence": pa.int64(), "last_collective": pa.string(),
     "called_in_traces": pa.int64(), "not_called": pa.int64(),
 }  # fmt: skip
-# ranks listed by name, the others are counted
+# maximum number of ranks listed by name
 MAX_RANKS_NAMED = 8
 
 
 def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: Sequence[Part]) -> pa.Table:
-    """Returns a row per flight recorder and process group with numbered calls.
+    """Returns one row per flight recorder and process group with numbered calls.
 
-    ``calls`` and ``groups`` are those of the traces. A recorder's group equals a trace's group if the names and (if both
-    report one) the descriptions are equal, and traces have no other group of that name; sequence numbers count per group. The
-    buffer is a ring: calls numbered after its last call were not made, calls before its first one are unknown.
+    ``calls`` and ``groups`` come from the traces. Groups are matched by name, if the name is unique and
+    descriptions do not differ. A recorder is a ring buffer: collectives after its last call were not called, those
+    before its first call are unknown.
     """
     numbers = _numbers(calls)
     described = {row["group"]: row["group_description"] for row in groups.to_pylist()}
@@ -66,7 +66,7 @@ def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: S
 
 
 def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
-    """Yields name and description of each group, in order of its first call, its numbers, and its last collective."""
+    """Yields the name, description, sequence numbers and last collective of each group, by order of first call."""
     calls = calls.filter(pc.is_valid(calls["sequence"]))
     (group, names), (description, words), (collective, titles) = (
         texts_of(calls, key) for key in ("group", "group_description", "collective")
@@ -82,7 +82,7 @@ def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
 
 
 def _numbers(calls: pa.Table) -> dict[str, Int64]:
-    """Distinct sequence numbers in traces for each group, sorted; keyed by names that only one group has."""
+    """Sorted distinct sequence numbers in the traces for each group name; ambiguous names are omitted."""
     some = calls.select(["group", "group_code", "sequence"]).filter(pc.is_valid(calls["sequence"]))
     (group, names), code, number = texts_of(some, "group"), numbers_of(some, "group_code"), numbers_of(some, "sequence")
     is_unique = (np.bincount(distinct_rows(group, code)[0], minlength=len(names)) == 1)[group]
@@ -92,10 +92,10 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
 
 
 def missing_ranks(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
-    """Returns the first ranks of the job without a trace, as ranges (``ranks 3, 8–15``); empty if none is missing.
+    """Returns the ranks without a trace as text, such as ``ranks 3, 8–15``; empty if none is missing.
 
-    ``unread`` are ranks with an unreadable trace. Also empty if the world size or the rank of a trace is unknown, or if two
-    traces report the same rank.
+    ``unread`` are ranks with an unreadable trace, which are not listed. The text is also empty if the world size or
+    a rank is unknown, or if two traces report the same rank.
     """
     count = missing_rank_count(ranks, world_size, unread) or 0
     if world_size is None or not count:
@@ -115,9 +115,9 @@ def _range(first: int, last: int) -> str:
 
 
 def missing_rank_count(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
-    """Returns the number of ranks of the job without a trace, ``unread`` ones excluded.
+    """Returns the number of ranks without a trace, not counting ``unread`` ones.
 
-    None if the world size or the rank of a trace is unknown, or if two traces report the same rank.
+    None if the world size or a rank is unknown, or if two traces report the same rank.
     """
     known = set(ranks)
     if world_size is None or None in known or len(known) < len(ranks):
@@ -126,7 +126,7 @@ def missing_rank_count(ranks: Sequence[int | None], world_size: int | None, unre
 
 
 def nothing_called(calls: pa.Table) -> list[Notice]:
-    """Returns a notice if no worker of the run called any collective."""
+    """Returns a notice if the run contains no calls of collectives."""
     if calls.num_rows:
         return []
     text = "No worker of this run recorded communication between processes, so there is nothing to compare."
@@ -134,7 +134,9 @@ def nothing_called(calls: pa.Table) -> list[Notice]:
 
 
 def recorder_notices(dumps: pa.Table) -> list[Notice]:
-    """Returns notices about ranks that stopped calling while others continued (worst first), and of ranks without a trace."""
+    """Returns findings about ranks that stopped calling before the others (worst first), and about ranks without a
+    trace.
+    """
     rows = dumps.to_pylist()
     behind = sorted((row for row in rows if row["not_called"]), key=lambda row: -row["not_called"])
     notices = []

@@ -1,4 +1,4 @@
-"""Schema of the view's parts, to validate parts from other machines."""
+"""Schema of a part, to validate parts computed on other machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tb_plugin.views.distributed.rank.reported import RANK, ROW, SHAPES
 # Increment if a number of a part changes its meaning or a bug is fixed: cached summaries are then recomputed. New columns
 # change the stamp automatically.
 MEANING = 2
-# tables of every part; others are reported tables and memory
+# tables that every part has; reported tables and memory are optional
 ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
     "collectives": CALL,
     "steps": STEP,
@@ -35,7 +35,7 @@ NEVER_NULL: Mapping[str, tuple[str, ...]] = {
     FRAME: tuple(STATE),
 }
 
-# facts of a part with their ranges; values may be None
+# ranges of the facts of a part; a fact may be None
 FACTS: Mapping[str, tuple[int, int]] = {
     "distributed.rank": (0, MOST_RANKS - 1),
     "distributed.world_size": (0, MOST_RANKS - 1),
@@ -46,9 +46,9 @@ FACTS: Mapping[str, tuple[int, int]] = {
 
 @cache
 def part_shapes() -> Mapping[str, pa.Schema]:
-    """Returns the columns of every table that a part may have.
+    """Returns the schema of each table of a part.
 
-    Creates no arrays: the first array of a process makes pyarrow import pandas, and TensorBoard's process needs ``stamp``.
+    Must not create arrays: the first one makes pyarrow import pandas, which TensorBoard's process should not load.
     """
     stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
     every = {**ALWAYS, **stated, FRAME: STATE}
@@ -57,7 +57,7 @@ def part_shapes() -> Mapping[str, pa.Schema]:
 
 @cache
 def stamp() -> str:
-    """Returns a hash that changes with the schema or MEANING."""
+    """Returns a hash that changes with the schema or with MEANING."""
     text = [f"meaning {MEANING}"]
     for name, schema in sorted(part_shapes().items()):
         text += [name, *(f"{field.name} {field.type}" for field in schema)]

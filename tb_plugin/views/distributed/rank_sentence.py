@@ -1,4 +1,4 @@
-"""Sentence about one rank: its cost for the others, or its wait."""
+"""Sentence about one rank: its cost to other ranks, or its wait."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tb_plugin.views.distributed.stragglers.detection import WORTH
 from tb_plugin.views.distributed.stragglers.report import blame, why
 from tb_plugin.views.distributed.waiting import caused_by
 
-# parameter: the worker
+# request parameter with the worker
 OF = "of"
 VERDICT = "verdict"
-# share of a rank's wait above which it waits mostly for one other rank
+# above this share of a rank's wait, one other rank is the main cause
 _MAIN_CAUSE_SHARE = 0.5
 _HIGH_SHARE = 0.1
 
 
 def verdict(data: JobData, worker: str) -> Notices:
-    """Returns the sentence about a worker; empty for unknown or single workers, and without step times."""
+    """Returns the sentence about a worker. Empty for an unknown worker, a single worker, or without step times."""
     notices = []
     if not data.is_single and worker in data.names:
         at = data.names.index(worker)
@@ -72,7 +72,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
 
 
 def _main_cause(data: JobData, at: int) -> int | None:
-    """The worker that causes more than half of another one's wait within steps; None if there is none."""
+    """The worker that causes more than half of this worker's wait within steps, if any."""
     calls, width = data.calls, len(data.labels)
     root = blame(data).roots.by
     cause_of = np.where(root >= 0, root, calls.waiting.last)

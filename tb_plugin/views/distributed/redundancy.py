@@ -1,7 +1,7 @@
-"""Process groups with equal memory contents, as replicas of one model.
+"""Process groups whose ranks hold equal memory contents, like replicas of one model.
 
-Equal sizes do not separate replicas from shards, which have equal sizes too. Replicas all-reduce as many bytes per step as
-their gradients have; shards scatter theirs.
+Equal sizes alone do not distinguish replicas from shards. Replicas also all-reduce as many bytes per step as their
+gradients have.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.analysis.replicas import METRICS, Repeated, counts_of, redundant, repeated
 from tb_plugin.payloads import Notice
 
-# all-reduced bytes per step over gradient bytes: allocators round, and a loss or a norm is reduced as well
+# accepted ratio of all-reduced bytes per step to gradient bytes: allocators round, and losses or norms are reduced too
 REDUCED_OVER_GRADIENTS = (0.9, 1.1)
 
 
@@ -29,7 +29,7 @@ class _Replicas:
 
 
 def redundancy(parts: Sequence[Part]) -> list[Notice]:
-    """Returns the notice about the group of ranks with most repeated bytes; empty without memory data."""
+    """Returns a notice about the group with most repeated bytes; empty without memory data."""
     reduced: dict[tuple[str | None, str | None], list[tuple[Part, int]]] = {}
     sizes: dict[tuple[str | None, str | None], object] = {}
     for part in parts:
@@ -49,7 +49,7 @@ def redundancy(parts: Sequence[Part]) -> list[Notice]:
 
 
 def _all_reduced(part: Part) -> list[dict[str, Any]]:
-    """Bytes that a rank all-reduces within steps, by process group."""
+    """Bytes that a rank all-reduces within steps, summed by process group."""
     if not part.frames["steps"].data.num_rows or not counts_of(part):
         return []
     calls = part.frames["collectives"].data

@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 def job_frames(job: ReportedJob) -> dict[str, Frame]:
-    """Returns the non-empty tables: communication by step, by kind of call, by kind of link, and links."""
+    """Returns the tables with data: steps, kinds of calls, kinds of links, and links."""
     if not job:
         return {}
     every = (
@@ -52,9 +52,9 @@ def job_frames(job: ReportedJob) -> dict[str, Frame]:
 
 
 def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
-    """Returns charts: parts of steps, parts of calls, and maps of links.
+    """Returns charts: step times, call times, and maps of links.
 
-    ``measured`` tells whether measured wait and transfer are on the page as well.
+    ``measured``: the page also shows measured wait and transfer, so a note explains the difference.
     """
     if not job:
         return []
@@ -84,7 +84,7 @@ def job_notices(job: ReportedJob) -> list[Notice]:
 
 
 def job_findings(job: ReportedJob) -> list[Notice]:
-    """Returns outliers among reported step times and links, by the same rules as for a job analysis."""
+    """Returns outliers among reported step times and links, by the same rules as the Cluster view."""
     if not job:
         return []
     times = _in_schema(STEP_TIMES, job.tables[STEPS])
@@ -104,7 +104,7 @@ def _in_schema(name: str, table: pa.Table) -> pa.Table:
 
 
 def step_rows(job: ReportedJob) -> list[Row]:
-    """Returns a row per worker and step with its reported times."""
+    """Returns the reported times, one row per worker, step and device."""
     rows: dict[tuple[str, str | None], Row] = {}
     more: list[Row] = []
     for row in job.tables[STEPS].to_pylist():
@@ -168,7 +168,7 @@ def _band_rows(job: ReportedJob) -> list[Row]:
 
 
 def _step_times(job: ReportedJob) -> list[Series]:
-    """A bar per worker with the parts of its mean step."""
+    """Chart of the parts of the mean step, one bar per worker."""
     table = job.tables[STEPS]
     place = pc.index_in(table["worker"], pa.array(job.names)).cast(pa.int64())
     columns = {key: table[key].combine_chunks() for key in table.column_names if key != "worker"}
@@ -182,7 +182,7 @@ def _step_times(job: ReportedJob) -> list[Series]:
 
 
 def _call_times(job: ReportedJob, note: str) -> list[Series]:
-    """A bar per worker with the parts of its calls per step."""
+    """Chart of the parts of communication calls per step, one bar per worker."""
     found = summed(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}
     names = [name for name in job.names if name in by_worker]
@@ -215,7 +215,7 @@ def _call_times(job: ReportedJob, note: str) -> list[Series]:
 
 
 def _call_times_of(row: Row) -> Row:
-    """Times of calls for the page: wait is split into synchronization and the rest."""
+    """Times of calls as columns of the page. Wait is split into synchronization and the rest."""
     times = {shown: row[key] for key, shown in CALL_COLUMNS.items()}
     wait, before = row["wait_ns"], row["synchronization_ns"]
     times["wait_rest_ns"] = None if wait is None or before is None else wait - before
@@ -258,7 +258,7 @@ _TYPES = {
 
 
 def _bounded(value: object) -> object:
-    """Clips sums of reported numbers to the range of a table."""
+    """Clips integers to 64 bits."""
     return min(max(value, -_LARGEST), _LARGEST) if isinstance(value, int) else value
 
 

@@ -22,14 +22,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Ends:
-    """Ranks of the job by group and position, for the ends of links."""
+    """Maps group positions to ranks, for the ends of links."""
 
     rank: Mapping[tuple[str, int], int]
     name: Mapping[str, str]
 
     @classmethod
     def of(cls, job: ReportedJob) -> _Ends:
-        """Reads the group members that ranks report, of themselves or of the whole group."""
+        """Reads the group members that the ranks report."""
         rank: dict[tuple[str, int], int] = {}
         name = {}
         for row in job.tables[MEMBERS].to_pylist():
@@ -44,19 +44,19 @@ class _Ends:
         return cls(rank, name)
 
     def label(self, group: str | None, place: int, *, in_group: bool) -> str:
-        """Returns the rank of the job; if unknown, the position in the group."""
+        """Returns the global rank; if it is unknown, the position within the group."""
         if not in_group:
             return str(place)
         known = self.rank.get((group or "", place))
         return str(known) if known is not None else f"{place} in {self.title(group)}"
 
     def title(self, group: str | None) -> str:
-        """Returns a short name of a group."""
+        """Returns a short name of the group."""
         return self.name.get(group or "") or (f"…{group[-3:]}" if group and len(group) > 3 else group or "a group")
 
 
 def link_rows(job: ReportedJob) -> list[Row]:
-    """Returns links with labels for both ends. If both ends report a link, the source counts."""
+    """Returns one row per link, with labels for both ends. If both ranks report a link, the source's report is used."""
     ends = _Ends.of(job)
     keys = ("worker", "group", "source", "destination", "in_group", "transport")
     stated: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -83,7 +83,7 @@ def link_rows(job: ReportedJob) -> list[Row]:
 
 
 def link_maps(job: ReportedJob) -> list[Series]:
-    """Returns maps of the links, from row to column: bandwidth and bytes."""
+    """Returns matrices of bandwidth and of bytes: sources are rows, destinations are columns."""
     moved: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
         if row["link_from"] != row["link_to"]:
@@ -114,7 +114,7 @@ def link_maps(job: ReportedJob) -> list[Series]:
 
 
 def link_totals(job: ReportedJob) -> list[LinkTotal]:
-    """Returns the links with known ranks at both ends."""
+    """Returns the links whose ends are both known ranks."""
     found: dict[tuple[int, int, str | None], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
         if is_number(row["link_from"]) and is_number(row["link_to"]):

@@ -8,7 +8,6 @@ _MEAN = "mean of the selected steps"
 
 
 def _excess(activity: str) -> str:
-    """Returns the definition of what a rank does longer than the others."""
     return f"{activity} before late arrivals, minus the ranks' median."
 
 

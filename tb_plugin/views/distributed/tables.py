@@ -38,7 +38,7 @@ WORKER = {
     "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
     "arrived_last": pa.int64(),
 }  # fmt: skip
-# the table has sums over the steps, and one mean
+# titles of columns that are sums in this table, and of the one mean
 WORKER_TITLES = {
     "lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total", "last_share": "Last share, all groups",
     "step_total_ns": "Step time, total",
@@ -50,7 +50,7 @@ CLOCK = {
     "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
     "arrivals_later": pa.int64(),
 }  # fmt: skip
-# characters; longer lists of ranks are shortened
+# in characters; longer lists of ranks are shortened
 MAX_RANKS_CHARACTERS = 128
 # first columns of single collectives
 _SINGLE_FIRST = (
@@ -141,11 +141,11 @@ def nothing_in(data: pa.Table) -> tuple[str, ...]:
 
 
 def _shortened(data: pa.Table) -> pa.Table:
-    """The same with shortened lists of ranks, to limit the size of the answer."""
+    """Shortens long lists of ranks to limit the size of the response."""
     at = data.column_names.index("group_ranks")
     places, texts = texts_of(data, "group_ranks")
     short = pa.array([_short(text) for text in texts], pa.string())
-    # Stored once each: per call they would be a quarter of the table.
+    # Dictionary-encoded: repeated for each call they would be a quarter of the table.
     return data.set_column(at, "group_ranks", pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), short))
 
 
@@ -156,15 +156,15 @@ def _short(text: str) -> str:
 
 @remembered
 def worker_rows(data: JobData) -> list[Row]:
-    """Returns a row per worker: sums over the selected steps, and the cost per step."""
+    """Returns one row per worker: sums over the selected steps, and the cost per step."""
     job_calls, alone = data.calls, data.is_single
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
     one_each = data.first_rows
     last = job_calls.waiting.last[one_each]
     counts = {
         "matched": data.count(job_calls.matched),
-        # A single rank in a group has no match.
-        "unmatched": data.count(~job_calls.matched & _of_several(job_calls)),
+        # The only rank of a group cannot have a match.
+        "unmatched": data.count(~job_calls.matched & _in_groups_of_several(job_calls)),
         "bounded": data.count(job_calls.waiting.timing == TIMINGS.index(BOUND)),
         "estimated": data.count(job_calls.waiting.timing == TIMINGS.index(ESTIMATED)),
         "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
@@ -197,7 +197,7 @@ def worker_rows(data: JobData) -> list[Row]:
 
 
 def _totals(data: JobData) -> Mapping[str, list[int | None]]:
-    """Sums of reported step times; null for a worker with an unknown value."""
+    """Sums of the step columns by worker; null if a value is unknown."""
     worker, totals = data.step_places[0], {}
     for key in STEP:
         if key != "step":
@@ -209,7 +209,7 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 
 
 def clock_rows(data: JobData) -> list[Row]:
-    """Returns a row per worker: its clock, and the calls whose arrival order the clock shows."""
+    """Returns one row per worker: its clock, and the number of its calls with a known arrival order."""
     clocks = data.clocks
     counts = [data.count(data.calls.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
     rows: list[Row] = []
@@ -236,7 +236,6 @@ def clock_rows(data: JobData) -> list[Row]:
 
 
 def _steps(data: JobData) -> pa.Table:
-    """A row per worker and step."""
     at = data.step_places
     nothing = np.full(len(at[0]), data.is_single)
     latency, wait, transfer = (times[at] for times in data.times)
@@ -252,7 +251,7 @@ def _steps(data: JobData) -> pa.Table:
 
 
 def _operations(data: JobData) -> pa.Table:
-    """Calls of a worker by collective, type and group, in order of their first call."""
+    """Calls of each worker by collective, dtype and group, sorted by first call."""
     job_calls = data.calls
     keys = ("collective", "dtype", "group")
     code = codes(job_calls.worker, *(texts_of(job_calls.data, key)[0] for key in keys))
@@ -291,9 +290,9 @@ def _operations(data: JobData) -> pa.Table:
 
 
 def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float64]:
-    """Algorithm and bus bandwidth of matched calls, for each of ``count`` places.
+    """Algorithm and bus bandwidth of matched calls, by ``place``, in bytes per second.
 
-    Bytes per second; NaN if a size, factor or group size is unknown.
+    NaN if a size, bus factor or group size is unknown.
     """
     m = seen.matched
     at, size = place[m], seen.bytes[m]
@@ -313,17 +312,17 @@ def _singles(data: JobData) -> pa.Table:
     added = {
         "bus_factor": _known(calls.factor, ~np.isnan(calls.factor)),
         "match": _known(calls.match, m),
-        "match_kind": _worded(numbers_of(calls.data, "match_kind"), m, BY),
+        "match_kind": _as_words(numbers_of(calls.data, "match_kind"), m, BY),
         "inferred_group": calls.data["inferred_group"].combine_chunks(),
         "matched_workers": _known(w.workers, m),
-        "timing": _worded(w.timing, m, TIMINGS),
+        "timing": _as_words(w.timing, m, TIMINGS),
         "wait_ns": _known(wait, m),
         "transfer_ns": _known(w.transfer_ns, m),
         "last_worker": names.take(_known(w.last, w.last >= 0)),
         "lateness_ns": _known(late.lateness_ns, sure.lateness),
         "arrival_skew_ns": _known(late.skew_ns, sure.skew),
         "last_arrived": names.take(_known(late.last, sure.skew)),
-        "arrival": _worded(late.arrival, late.arrival >= 0, ARRIVALS),
+        "arrival": _as_words(late.arrival, late.arrival >= 0, ARRIVALS),
         "arrival_wait_ns": _known(late.wait_ns, sure.wait),
         "arrival_transfer_ns": _known(late.moved_ns, sure.moved),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
@@ -333,8 +332,8 @@ def _singles(data: JobData) -> pa.Table:
     return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
 
 
-def _of_several(seen: JobCalls) -> Bool:
-    """Calls of groups that may have more than one rank."""
+def _in_groups_of_several(seen: JobCalls) -> Bool:
+    """Marks calls of groups with several ranks or of unknown size."""
     found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
     return found
 
@@ -349,6 +348,5 @@ def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:
     return pa.array(values) if known.all() else pa.array(values, mask=~known)
 
 
-def _worded(place: Int64, known: Bool, words: Sequence[str]) -> pa.Array:
-    """Words for positions; null if unknown."""
+def _as_words(place: Int64, known: Bool, words: Sequence[str]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(_known(place.astype(np.int8), known), pa.array(words, pa.string()))

@@ -1,4 +1,4 @@
-"""Bytes from rank to rank: transfers, and all-to-alls with reported splits."""
+"""Bytes between ranks: point-to-point messages, and all-to-alls with reported splits."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tb_plugin.views.distributed.metrics import METRICS
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# pairs of ranks in the table; the largest are kept
+# maximum number of pairs of ranks in the table, largest first
 MOST_PAIRS = 1 << 16
 
 
 def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None]) -> Frame | None:
-    """Returns the table of bytes from rank to rank; None without sized messages.
+    """Returns the bytes sent from rank to rank; None if no message has a known size.
 
-    ``calls`` are those of all workers after ``join``, ``members`` the ranks of each ``group_code``, ``ranks`` the rank of
-    each worker. A message with both ends loaded counts once, as reported by its sender. Messages with unknown size or ends
-    are left out.
+    ``calls`` are the matched calls of all workers, ``members`` the ranks of each ``group_code``, ``ranks`` the rank
+    of each worker. A message with both ends loaded counts once, with the sender's size. Messages with an unknown
+    size or end are omitted.
     """
     known_ranks = _ranks(calls, ranks)
     own = known_ranks[numbers_of(calls, "worker")]
@@ -65,9 +65,10 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
 
 
 def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -> Series:
-    """Returns the map of bytes from row to column: ranks, or above ``MOST_DRAWN`` ranks their nodes, else blocks of ranks.
+    """Returns a matrix of bytes: sources are rows, destinations are columns.
 
-    ``nodes`` has the known nodes of ranks. Blocks contain equally many neighbouring ranks, starting at rank 0.
+    With more than ``MOST_DRAWN`` ranks, rows and columns are nodes, or blocks of neighbouring ranks if nodes are
+    unknown. ``nodes`` maps ranks to nodes.
     """
     source, target, size = (frame.data[key].to_numpy() for key in ("source_rank", "destination_rank", "traffic_bytes"))
     ranks = np.unique(np.concatenate((source, target)))
@@ -90,14 +91,14 @@ def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -
 
 
 def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64]:
-    """Kind of the map's rows, their titles, and the row of each rank."""
+    """Kind of the matrix rows (rank, node or block), their titles, and the row of each rank."""
     if len(ranks) <= MOST_DRAWN:
         return "rank", [str(rank) for rank in ranks.tolist()], np.arange(len(ranks))
     named = [nodes.get(rank) for rank in ranks.tolist()]
     places = {name: at for at, name in enumerate(dict.fromkeys(name for name in named if name))}
     if None not in named and 1 < len(places) <= MOST_DRAWN:
         return "node", [*places], np.array([places[name] for name in named if name], np.int64)
-    # Nodes and groups mostly have a power of two of ranks.
+    # The number of ranks per node or group is mostly a power of two.
     width = 1
     while int(ranks[-1]) // width - int(ranks[0]) // width >= MOST_DRAWN:
         width *= 2
@@ -108,7 +109,10 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
 
 @dataclass(frozen=True, eq=False)
 class _Messages:
-    """Messages as columns: row of the reporting call, sender, receiver, bytes, and whether the ends disagree."""
+    """Messages: one row each.
+
+    ``row`` is the reporting call; ``differs`` marks messages whose ends report different sizes.
+    """
 
     row: Int64
     source: Int64
@@ -126,7 +130,7 @@ class _Messages:
 
 
 def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
-    """The rank of each worker, -1 = unknown: as reported, else from its sends and receives."""
+    """Rank of each worker, as reported, else from its sends and receives; -1 = unknown."""
     known_ranks = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
     worker, (collective, names) = numbers_of(calls, "worker"), texts_of(calls, "collective")
     for word, key in (("send", "source_rank"), ("recv", "destination_rank")):
@@ -138,10 +142,10 @@ def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
 
 
 def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
-    """Messages between two ranks. A receive counts if its sender is not loaded, or lacks calls.
+    """Point-to-point messages. A receive counts only if its sender is not loaded or lacks the call.
 
-    Unmatched calls of two ranks count as many messages as the end with more of them has, since a message never consists of
-    two sends or two receives.
+    Between two ranks, either unmatched sends or unmatched receives count, whichever are more, so no message counts
+    twice.
     """
     collective, names = texts_of(calls, "collective")
     is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
@@ -152,7 +156,7 @@ def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Message
     sends = is_send[rows]
     source, target = numbers_of(calls, "source_rank")[rows], numbers_of(calls, "destination_rank")[rows]
     other, has_other, received = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
-    # The other end of a matched pair is known, even if the call does not report it.
+    # If a call is matched, its peer is known, even if the call does not report it.
     mine, theirs = own[rows], np.where(has_other, own[rows][other], -1)
     source = np.where(source >= 0, source, np.where(sends, mine, theirs))
     target = np.where(target >= 0, target, np.where(sends, theirs, mine))
@@ -164,10 +168,11 @@ def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Message
 
 
 def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool, Bool]:
-    """Position of the other end of each send and receive, whether it exists; ``ends`` are codes of both ranks, if ``known``.
+    """Index of the matching call of each send and receive, and whether there is one. ``ends`` are codes of both
+    ranks, if ``known``.
 
-    Also marks calls without another end, if the receiver has more of them. If two ranks have equally many unmatched sends and
-    receives, they are pairs in order: their sizes differ, otherwise they would be matched.
+    Equal numbers of unmatched sends and receives between two ranks are paired in order. The third result marks
+    unmatched calls between ranks with more receives than sends.
     """
     left = (match < 0) & known
     code = match + 1
@@ -187,9 +192,11 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
 
 
 def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
-    """Messages of all-to-alls with reported splits. A received part counts if its sender reports nothing."""
+    """Messages of all-to-alls with reported splits. A received part counts only if its sender reports nothing."""
     unit = _units(calls)
-    sent, received_parts = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
+    sent, received_parts = (
+        _split_messages(calls, key, members, own, unit) for key in ("sent_splits", "received_splits")
+    )
     if not len(sent.row) and not len(received_parts.row):
         return []
     match = numbers_of(calls, "match")
@@ -216,20 +223,17 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) 
 
 
 def _more_received(ends: Int64, sent: Bool, received: Bool) -> Bool:
-    """Ends with more unmatched received messages than unmatched sent ones.
-
-    The other end of an unmatched call is unknown. To count no message twice, the end with more of them counts.
-    """
+    """Marks messages between ranks with more unmatched receives than sends. Only the receives count then."""
     sent_count, received_count = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, received))
     found: Bool = (sent_count < received_count)[ends]
     return found
 
 
 def _units(calls: pa.Table) -> Int64:
-    """Bytes per unit of each call's splits: an element, or a row of elements; 0 for unknown types.
+    """Bytes per unit of each call's splits; a unit is an element or a row of elements. 0 for unknown dtypes.
 
-    A program may report rows: then a call sends a multiple of the sum of its splits. All ranks of a collective have rows of
-    one size.
+    Splits count rows if the bytes of the call are a multiple of their sum. All ranks of a collective have rows of
+    equal size.
     """
     dtype, names = texts_of(calls, "dtype")
     width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
@@ -242,20 +246,19 @@ def _units(calls: pa.Table) -> Int64:
     size, match = numbers_of(calls, "comm_bytes"), numbers_of(calls, "match")
     unit = np.where((stated > 0) & (size > 0), size // np.maximum(stated, 1), 0)
     unit[unit * stated != size] = 0
-    most = np.zeros(int(match.max(initial=-1)) + 2, np.int64)  # the last one is for calls without a match
+    most = np.zeros(int(match.max(initial=-1)) + 2, np.int64)  # the last entry is for unmatched calls
     np.maximum.at(most, match, unit)
     most[-1] = 0
     return np.where(width > 0, np.maximum(np.maximum(unit, most[match]), width), 0)
 
 
 def _lengths(lists: pa.Array) -> Int64:
-    """Lengths of lists; 0 for null."""
     found: Int64 = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 
 
-def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
-    """Parts per group position that calls send or receive, if group, rank and type are known."""
+def _split_messages(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
+    """Messages described by the splits in column ``key``. Skips calls with unknown group members, rank or dtype."""
     if key not in calls.column_names:
         return _Messages.none()
     lists = calls[key].combine_chunks()

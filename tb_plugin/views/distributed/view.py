@@ -1,4 +1,4 @@
-"""Distributed: steps, waits and transfers of all workers of a run."""
+"""Distributed view: steps, waits and transfers of all workers."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ _BOUND_TITLES = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
 
 
 class Distributed(DeclaredView, entry=VIEW):
-    """The view of all workers of a run and span."""
+    """Compares all workers of a run and span."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant: one part serves all parameters, since ``answer`` selects the steps."""
+        """Returns a constant, because a part contains all steps; ``answer`` selects steps."""
         return ()
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -70,13 +70,14 @@ class Distributed(DeclaredView, entry=VIEW):
         return profile_part(trace, params)
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-        """Merges the parts of all workers; ``beside`` are those of flight recorders."""
+        """Merges the parts of all workers. ``beside`` are the parts of flight recorders."""
         return join(parts, beside)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page, or a page of one table, from all parts or from the result of ``join``.
 
-        With the parameter ``measure`` only the map and the bands of that measure, with ``of`` the sentence about one worker.
+        With the parameter ``measure``, returns only the heat map and quantiles of that measure. With ``of``,
+        returns only the sentence about that worker.
         """
         joined = parts[0] if is_merged(parts) else join_again(parts)
         if params.table == PARTNERS:
@@ -133,7 +134,10 @@ def _meetings(data: JobData, params: Params) -> Frame:
 
 
 def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
-    """The selected steps; for windows, the steps common to all workers. Raises BadRequest."""
+    """Selected steps; if the traces are restricted to a time window, the steps common to all workers.
+
+    Raises BadRequest if there are none.
+    """
     if params.steps is not None or joined.coverage.window is None:
         return params.steps
     common = tuple(joined.frames[COMMON].data["step"].to_pylist())
@@ -185,7 +189,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
                 wait_share(data),
                 "Wait share (min)" if total_of(rows, "bounded") else "",
             ),
-            # With a straggler this is a detail: a mean over all groups, which may use different links.
+            # Less important than a straggler: the mean is over all groups, which may use different links.
             *([] if figures_of_slow else _bus_bandwidth(operations)),
         ]
         if lost := total_of(rows, "unmatched"):
@@ -196,7 +200,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 
 
 def _exposed(data: JobData, rows: list[Row]) -> list[Figure]:
-    """Share of exposed communication in the steps of the workers with known kernels."""
+    """Share of exposed communication, for workers without missing kernels."""
     share = exposed_share([row for row in rows if row["worker"] not in data.reported.cut])
     return [] if share is None else [METRICS.figure("communication_exposed", share)]
 
@@ -216,7 +220,7 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
 
 
 def _slowest_rank(data: JobData) -> list[Figure]:
-    """The slowest rank with cost and cause, if there is a straggler."""
+    """The costliest straggler with its cost and cause, if any."""
     report = blame(data)
     if not report.costly:
         return []
@@ -242,7 +246,7 @@ def _slowest_rank(data: JobData) -> list[Figure]:
 
 
 def _bus_bandwidth(operations: Frame) -> list[Figure]:
-    """The bus bandwidth of the collective with most bytes."""
+    """Bus bandwidth of the collective with most bytes."""
     collective, bandwidth = largest(operations)
     return (
         [METRICS.figure("bus_bandwidth", bandwidth, f"Bus bandwidth of {collective}, mean")]
@@ -264,7 +268,6 @@ def _bars(
     parts: tuple[tuple[str, str], ...],
     titles: Mapping[str, str] = MappingProxyType({}),
 ) -> Series:
-    """A bar per worker: mean of the selected steps."""
     steps = np.maximum(data.step_counts, 1).tolist()
     lines = [
         Line(

@@ -1,4 +1,4 @@
-"""Wait and transfer of matched calls, with their accuracy."""
+"""Wait and transfer times of matched calls, with their accuracy."""
 
 from __future__ import annotations
 
@@ -14,42 +14,43 @@ from tb_plugin.views.distributed.matching.match import Calls
 Int64 = npt.NDArray[np.int64]
 
 MEASURED, BOUND, ESTIMATED = "measured", "bound", "estimated"
-# MEASURED: every rank of the group is loaded. BOUND: a rank is missing and may have arrived later, so transfer is an upper
-# and wait a lower bound. ESTIMATED: a loaded worker lacks the call, and the shortest call of the others is longer than
-# usual for complete ones (_usual), so that worker probably arrived last; transfer is the median of complete ones.
+# MEASURED: all ranks of the group are loaded. BOUND: a missing rank may have arrived later, so transfer is an upper and
+# wait a lower bound. ESTIMATED: a loaded worker lacks the call and probably arrived last, since the shortest call is
+# unusually long (_usual); transfer is the median of complete collectives.
 TIMINGS = (MEASURED, BOUND, ESTIMATED)
-# complete collectives of a kind; with fewer the variance is unknown, so the limit is 2 times the median, or 1.5 times if
-# they are alike
+# minimum number of complete collectives of a kind to know their variance
 FEWEST_USUAL = 4
-# few are alike if the longest exceeds the median by no more than half of 1/n of it
+# few times are similar if the longest exceeds the median by at most 1/(2n) of it
 MAX_SPREAD_PART = 10
-# minimum excess of unusual times: 1/n of the usual time
+# minimum excess of unusual times: 1/n of the median
 MIN_EXCESS_PART = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Times of n calls; -1 and 0 for unmatched calls."""
+    """Wait and transfer: one row per call. Unmatched calls have -1, but 0 for ``workers`` and ``transfer_ns``."""
 
     workers: Int64
-    """Number of workers with the collective."""
     last: Int64
-    """The worker that arrived last: its call is the shortest. For estimates the one without it; -1 if several lack it."""
+    """Worker that arrived last, whose call is the shortest.
+
+    For estimates, the worker that lacks the call, -1 if several do.
+    """
     transfer_ns: Int64
-    """At the end of the call; the rest of the call is wait."""
+    """Time at the end of the call; the rest of the call is wait."""
     timing: Int64
 
 
 def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_here: bool) -> Waiting:
-    """Returns the times of matched calls.
+    """Returns the wait and transfer of matched calls.
 
-    ``label`` is the result of ``match``, ``group_size`` the number of ranks of each call's group (-1 = unknown: then the
-    group is complete if ``all_here``).
+    ``label`` is the result of ``match``. ``group_size`` is the size of each call's group (-1 = unknown).
+    ``all_here``: all ranks of the job are loaded, so groups of unknown size are complete.
     """
     rows = np.flatnonzero(label >= 0)
     order = rows[np.lexsort((calls.worker[rows], dur_ns[rows], label[rows]))]
     first = np.flatnonzero(np.diff(label[order], prepend=-1))
-    shortest = order[first]  # one row a match, in the order of the labels
+    shortest = order[first]  # one row per collective, in label order
     workers = np.diff(np.append(first, len(order)))
     size = np.maximum.reduceat(group_size[order], first) if len(first) else np.empty(0, np.int64)
     pairs = np.unique(codes(calls.group, calls.worker), return_index=True)[1]
@@ -83,11 +84,12 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
 
 
 def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
-    """Median transfer of complete matches with the same signature, and the largest usual transfer, per match.
+    """Median transfer of complete collectives with the same signature, and the largest normal transfer, per
+    collective.
 
-    The largest of: median plus three standard deviations (by the median of distances), median plus twice the distance to the
-    95th percentile, and 1.05 times the median. With few complete matches at least 2 times the median, or 1.5 times if they
-    are alike. With one match or none, no time is unusual.
+    The limit is the largest of: median + 3 robust standard deviations, median + 2 (95th percentile - median), and
+    1.05 median. With few complete collectives it is at least 2 medians, or 1.5 if their times are similar. With
+    fewer than two there is no limit.
     """
     _, of = np.unique(signature, return_inverse=True)
     kinds = int(of.max(initial=-1)) + 1
@@ -105,12 +107,12 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
 
 
 def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns waits: the worker that causes each, the key in which others wait, and the length, ns.
+    """Returns intervals of wait: the worker that causes each, its key, and its length in ns.
 
-    Per key (a worker in a step) the union of the waits caused by a worker, minus the transfer of other calls. Rows are calls:
-    they wait from ``start`` to ``moving`` for worker ``last`` and transfer until ``end``.
+    ``key`` is a worker in a step. Each call waits from ``start`` to ``moving`` for worker ``last``, then transfers
+    until ``end``. Per key and cause, overlapping waits count once, and the transfer of other calls is subtracted.
     """
-    # All keys on one axis of disjoint places; ``time`` is the time of a place.
+    # Places number the distinct times of all keys; ``time`` is the time of each place.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))
     order = order_within(keys, times)
     fresh = (np.diff(keys[order], prepend=-1) != 0) | (np.diff(times[order], prepend=0) != 0)

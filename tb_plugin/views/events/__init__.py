@@ -1,4 +1,4 @@
-"""The view ``events``."""
+"""The ``events`` view."""
 
 from __future__ import annotations
 

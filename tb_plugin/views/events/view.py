@@ -1,4 +1,4 @@
-"""Events: calls behind a table row, or facts of one event."""
+"""The events behind a table row, or details of one event."""
 
 from __future__ import annotations
 
@@ -57,14 +57,17 @@ INSTANCES = 10_000
 
 
 class Events(DeclaredView, entry=VIEW):
-    """The calls behind a number."""
+    """The individual events behind a number."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
         return (*params.chosen, params.where, *(params.get(key) for key in ("event", "start_ns", "end_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns one event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
+        """Returns the details of one event, or the events that match ``where``.
+
+        Raises BadRequest for an unknown filter or event.
+        """
         selection = select_rows(trace, *params.chosen)
         if params.get("event"):
             payloads = _event_payloads(trace, event_of(trace, params.get("event")))
@@ -78,7 +81,7 @@ class Events(DeclaredView, entry=VIEW):
         return Part(selection.coverage, {}, {"instances": frame}, payloads, layout, searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or its list of instances."""
+        """Returns the page, or its list of events."""
         return answer_view(self, parts[0], params)
 
 
@@ -114,7 +117,10 @@ def _summary(trace: TraceTable, rows: Int64) -> Figures:
 
 
 def _distribution(dur: Int64) -> Series:
-    """A histogram with logarithmic bins if durations span more than a factor of 20, else linear ones."""
+    """Returns a histogram of durations.
+
+    Bins are logarithmic if durations span more than a factor of 20, else linear.
+    """
     edges = _edges(dur)
     counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
     return Series(
@@ -147,7 +153,7 @@ def _fact(
 
 def _event_payloads(trace: TraceTable, row: int) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {"event": _about(trace, "event", "Event", row)}
-    # The captured operator says more than the launch of the graph.
+    # The captured operator is more informative than the launch of the graph.
     origin = Origin(trace, row)
     if origin:
         payloads["origin"] = origin.figures()
@@ -171,7 +177,6 @@ def _event_payloads(trace: TraceTable, row: int) -> dict[str, Payload]:
 
 
 def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
-    """Related events, -1 = none: the ends of its arrows, the enclosing operator and Python call."""
     return {
         "launch": ("Launch", int(trace.launch[row])),
         "launched": ("Launched", _launched(trace, row)),
@@ -183,14 +188,13 @@ def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
 
 
 def _launched(trace: TraceTable, row: int) -> int:
-    """The first device work launched by this call or by a call directly in this operator; -1 = none."""
+    """Returns the first device work launched by this call, or by a call directly in this operator; -1 = none."""
     found = _first(trace.launch, row)
     work = _work_of(trace, row)
     return found if found != MISSING or not len(work) else int(work[0])
 
 
 def _work_of(trace: TraceTable, row: int) -> Int64:
-    """Device work of an operator itself, without nested operators."""
     if trace.kind[row] != EventKind.OPERATOR:
         return np.empty(0, np.int64)
     return np.flatnonzero((trace.operator == row) & of_kind(trace.kind, *DEVICE_WORK))
@@ -317,7 +321,6 @@ def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:
 
 
 def _collective_word(trace: TraceTable, row: int) -> list[Figure]:
-    """The collective's name if its call has no metadata. An operator around a call is not the call."""
     is_call = trace.is_collective[row] and trace.kind[row] != EventKind.OPERATOR
     known = collective_name(trace.strings[int(trace.name[row])]) if is_call else ""
     return [_fact("collective_name", "Collective", "code", known)] if known else []
@@ -357,10 +360,6 @@ def _around(trace: TraceTable, row: int) -> Iterator[int]:
 
 
 def _modules(trace: TraceTable, around: list[int]) -> str:
-    """Module calls around an event (around the launch of device work), else those of the forward operator.
-
-    ``around`` is the result of ``_around``.
-    """
     host = [row for row in around if not trace.tracks[trace.track[row]].is_device]
     forward = next((int(trace.forward[row]) for row in host if trace.forward[row] != MISSING), MISSING)
     modules = np.flatnonzero(trace.kind == EventKind.MODULE)
@@ -375,7 +374,7 @@ def _modules(trace: TraceTable, around: list[int]) -> str:
 
 
 def _python(trace: TraceTable, row: int) -> int:
-    """The innermost Python call around an event, else its operator, else its launch; -1 = none."""
+    """Returns the innermost Python call enclosing the event, its operator or its launch; -1 = none."""
     for start in (row, int(trace.operator[row]), int(trace.launch[row])):
         if start != MISSING and trace.python_parent[start] != MISSING:
             return int(trace.python_parent[start])
@@ -383,7 +382,6 @@ def _python(trace: TraceTable, row: int) -> int:
 
 
 def _stack(trace: TraceTable, row: int) -> str:
-    """The recorded call stack of the event or its operator, else the enclosing Python calls."""
     source = int(trace.operator[row]) if trace.operator[row] != MISSING else row
     for candidate in (row, source):
         at = _place(trace.operators.row, candidate)

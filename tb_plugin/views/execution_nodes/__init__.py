@@ -1,4 +1,4 @@
-"""The view ``execution_nodes``."""
+"""The ``execution_nodes`` view."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Nodes of an execution trace and the tensors linking them.
+"""Nodes of an execution trace and the tensors that connect them.
 
-Node ids increase in order of start, so a node ends with the last node inside it, and one node follows another if it starts
-after that. A tensor's producer is the last earlier node that outputs it (the innermost one). Its users are later nodes that
-take it, until another node outputs it.
+Node ids increase in start order, so a node lasts until its last descendant. The producer of a tensor is the last
+earlier node that outputs it; of nested nodes, the innermost. Its users are the later nodes that read it, until
+another node outputs it.
 """
 
 from __future__ import annotations
@@ -85,14 +85,17 @@ METRICS = SHARED.adding(
 
 
 class ExecutionNodes(DeclaredView, entry=VIEW):
-    """The view of an execution trace, and of one of its nodes."""
+    """Nodes of an execution trace, or one node with its tensors."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the selected node."""
+        """Returns the parameters that ``part`` depends on: the selected node."""
         return tuple(params.get(key) for key in _NODE_PARAMETERS)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
-        """Returns all nodes, or one selected by ``function_id`` or ``node_number``. Raises BadRequest, NotFoundError."""
+        """Returns all nodes, or the node selected by ``function_id`` or ``node_number``.
+
+        Raises BadRequest, NotFoundError.
+        """
         coverage = CoverageInfo(complete=trace.report.complete)
         if (row := _selected_place(trace, params)) is not None:
             payloads, frames = _node_payloads(trace, row)
@@ -115,7 +118,7 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
         return Part(coverage, facts, {nodes.name: nodes}, payloads, (*payloads, nodes.name))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, one node, or a table."""
+        """Returns the page of all nodes or of one, or a table."""
         return answer_view(self, parts[0], params)
 
 
@@ -135,7 +138,7 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 
 
 def _selected_place(trace: ExecutionTrace, params: Params) -> int | None:
-    """Position of the selected node; None without one. Raises BadRequest, NotFoundError."""
+    """Returns the index of the selected node; None if no node is selected. Raises BadRequest, NotFoundError."""
     for key, (column, what) in _NODE_PARAMETERS.items():
         wanted = int_param(params, key)
         if wanted is None:
@@ -213,7 +216,10 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
 
 
 def _maker(givers: Int64, last: Int64, row: int) -> int | None:
-    """The last node that outputs a tensor before a node starts (the innermost); None without any."""
+    """Returns the last node that outputs a tensor before node ``row`` starts; None without any.
+
+    Of nested nodes, takes the innermost.
+    """
     over = givers[last[givers] < row]
     if not len(over):
         return None
@@ -224,7 +230,7 @@ def _maker(givers: Int64, last: Int64, row: int) -> int | None:
 
 @remembered
 def last_inside(trace: ExecutionTrace) -> Int64:
-    """Returns the position of the last node inside each node, or its own."""
+    """Returns the index of the last descendant of each node, or of the node itself."""
     node, parent = trace.nodes["node"].to_numpy(), trace.nodes["parent"].to_numpy()
     last = np.arange(len(node), dtype=np.int64)
     if not len(node):

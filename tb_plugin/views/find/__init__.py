@@ -1,4 +1,4 @@
-"""The view ``find``."""
+"""The ``find`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find: events that match a text or a table row."""
+"""Search for events that match a text or a table row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ROW = Metric("row", "Row", "count", "Row of the event in its lane.")
 BINS = 1200
 MOST_BINS = 10_000
 PLACES = ("names", "args", "all", "first")
-"""Where to search for a text; ``first`` searches arguments only if no name matches."""
+"""Places to search for a text. ``first`` searches names, and arguments only if no name matches."""
 # Texts of the side tables, by section of the trace table.
 ARGUMENTS = {
     "operators": ("shapes", "types", "strides", "concrete", "stack"),
@@ -64,15 +64,15 @@ ARGUMENTS = {
 
 
 class Find(DeclaredView, entry=VIEW):
-    """A search of a whole trace."""
+    """A search of the whole trace."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that select events; ``near_ns`` does not."""
+        """Returns the parameters that ``part`` depends on. ``near_ns`` does not change the hits."""
         own = ("in", "exact", "start_ns", "end_ns", "bins")
         return (*params.chosen, params.search, params.where, *(params.get(key) for key in own))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all hits in order of time. Raises BadRequest for an invalid text, filter, range or number."""
+        """Returns all hits, sorted by time. Raises BadRequest for an invalid text, filter, range or number."""
         selection = select_rows(trace, *params.chosen)
         # A table row stands for the events it counts; a text search covers all drawn events.
         counted = params.steps is not None or params.where or params.phase
@@ -92,7 +92,7 @@ class Find(DeclaredView, entry=VIEW):
         return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames), searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page (with ``near_ns`` also the nearest hit) or one of its tables."""
+        """Returns the page, or one of its tables. With ``near_ns``, the page includes the nearest hit."""
         answer = answer_view(self, parts[0], params)
         near = int_param(params, "near_ns")
         if near is not None and isinstance(answer, View):
@@ -103,7 +103,6 @@ class Find(DeclaredView, entry=VIEW):
 
 
 def _one_of(params: Params, key: str, choices: tuple[str, ...]) -> str:
-    """One of the view's own parameters, by default the first choice. Raises BadRequest."""
     value = params.get(key) or choices[0]
     if value not in choices:
         raise BadRequest(f"{key} cannot be {value[:40]}.", key, f"Choose one of {', '.join(choices)}.")
@@ -116,7 +115,7 @@ def _bins(params: Params) -> int:
 
 
 def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
-    """Events with the text in their names, their arguments, or either. Each distinct text is checked once."""
+    """Returns which events contain the text in their names, arguments or both. Each distinct text is checked once."""
     everywhere: Int64 | slice = slice(None)
     texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
     if place != "args":
@@ -138,14 +137,17 @@ def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) ->
 
 
 def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
-    """Numbers equal to the whole text: matching digits inside numbers would find too much."""
+    """Returns which numbers equal the whole text. Matching only some digits would give too many hits."""
     distinct, which = np.unique(values, return_inverse=True)
     hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
     return hits
 
 
 def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, exact: bool) -> Bool:
-    """Flags by string id (and one more for -1): used in one of the columns and matching."""
+    """Returns, for each string id, whether it matches and is used in one of the columns.
+
+    The last entry is for id -1.
+    """
     used = np.zeros(len(strings) + 1, np.bool_)
     for ids in columns:
         used[ids] = True
@@ -164,7 +166,7 @@ def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, ex
 
 @dataclass(frozen=True, eq=False)
 class _Hits:
-    """n hits in order of time; each has one of k (name, kind) pairs. Times in nanoseconds."""
+    """Found events, sorted by time. ``pair`` is the (name, kind) pair of each event."""
 
     rows: Int64
     start_ns: Int64
@@ -172,7 +174,7 @@ class _Hits:
     pair: Int32
     kind: Int64
     name: Int32
-    """Position of each pair's name in ``ids``."""
+    """Index into ``ids`` of the name of each pair."""
     ids: Int64
 
 
@@ -211,7 +213,6 @@ def _summary(hits: _Hits) -> Figures:
 
 
 def _marks(trace: TraceTable, hits: _Hits, bins: int) -> Series:
-    """Number of hits that start in each slice of the trace, for the overview strip."""
     first = trace.coverage.start_ns
     length = max(trace.coverage.end_ns - first, 1)
     edges = [first + length * i // bins for i in range(bins + 1)]
@@ -229,7 +230,6 @@ def _marks(trace: TraceTable, hits: _Hits, bins: int) -> Series:
 
 
 def _coded(codes: npt.NDArray[np.integer], texts: pa.Array) -> pa.DictionaryArray:
-    """A dictionary column: distinct texts are few, and rows are decoded per page."""
     return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
 
 

@@ -1,4 +1,4 @@
-"""The view ``findings``."""
+"""The ``findings`` view."""
 
 from __future__ import annotations
 

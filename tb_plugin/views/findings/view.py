@@ -1,4 +1,4 @@
-"""Findings: fixes, savings and the events behind them."""
+"""Findings with their fixes, savings and events."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ METRICS = OF_RULES.adding(
 
 
 class FindingsAnalysis(DeclaredView, entry=VIEW):
-    """What to change first, and what one gains."""
+    """Fixes, ordered by the time they would save."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -75,7 +75,7 @@ class FindingsAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -129,7 +129,10 @@ def _not_recorded(trace: TraceTable) -> list[str]:
 
 
 def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
-    """Dismissed findings, by who dismissed them. Users cannot restore those ignored by the log directory."""
+    """Returns dismissed findings: those dismissed by users, and those that the log directory ignores.
+
+    Users cannot restore the latter.
+    """
     ignored = [each.notice for each in findings.left_out if each.rule.id in out.ignored]
     dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
     texts = (
@@ -141,9 +144,10 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
 
 
 def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
-    """Savings per rule; 0 if it does not apply or is dismissed, empty for files that no rule supports.
+    """Returns the savings of each rule. They are 0 if the rule finds nothing or is dismissed.
 
-    Rules on vendor data only appear for profiles with that data; skipped rules never.
+    A rule that needs vendor data is omitted if the profile has none, and so is a skipped rule. Truncated files have
+    no facts.
     """
     if not trace.report.complete:
         return {}

@@ -1,4 +1,4 @@
-"""The view ``flows``."""
+"""The ``flows`` view."""
 
 from __future__ import annotations
 

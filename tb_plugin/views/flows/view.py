@@ -1,4 +1,4 @@
-"""Flows: arrows in a window, or connected to an event."""
+"""Arrows between events, in a window or around one event."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
     """Arrows between events."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the event or the window. Steps do not filter arrows."""
+        """Returns the parameters that ``part`` depends on: the event or the window. Steps do not filter arrows."""
         return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the arrows of ``event``, else those of ``[start_ns, end_ns)``.
+        """Returns the arrows of ``event``, otherwise those of ``[start_ns, end_ns)``.
 
         Raises BadRequest for an unknown event or kind, or an invalid range or number.
         """
@@ -70,7 +70,6 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
 
 
 def _kinds(params: Params) -> Bool:
-    """Requested kinds, by default all. Raises BadRequest."""
     names = params.get("kinds").split(",") if params.get("kinds") else KINDS
     if unknown := set(names) - set(KINDS):
         raise BadRequest(f"No such arrow: {min(unknown)[:40]}.", "kinds", f"Kinds are {', '.join(KINDS)}.")
@@ -84,23 +83,26 @@ def _most(params: Params) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Arrows:
-    """All arrows of a trace, sorted by (tail, head); both are events."""
+    """All arrows of a trace, sorted by (tail, head). Both ends are events."""
 
     tail: Int32
     head: Int32
     kind: UInt8
     name: Int32
-    """String id of the recorded name, -1 = none."""
+    """String id of the recorded name; -1 = none."""
 
 
 @remembered
 def arrows_of(trace: TraceTable) -> Arrows:
     """Returns the arrows of a trace.
 
-    ``launch``: from a call to its device work. ``operator``: from an operator to device work without a recorded launch.
-    ``sync``: from a call to its other events on a device row: a wait, or a graph node without device work.
-    ``forward_backward``: from a forward operator to its backward operator. Of each of these kinds an event is the head of at
-    most one arrow. ``recorded``: all other arrows of the trace, with their own names.
+    - ``launch``: from a call to its device work.
+    - ``operator``: from an operator to device work without a recorded launch.
+    - ``sync``: from a call to a wait on a device row, or to a graph node without device work.
+    - ``forward_backward``: from a forward operator to its backward operator.
+    - ``recorded``: all other arrows in the trace, with their own names.
+
+    An event has at most one incoming arrow of each kind, except ``recorded``.
     """
     unlaunched = of_kind(trace.kind, *DEVICE_WORK) & (trace.launch == MISSING)
     waits = np.flatnonzero(trace.kind == EventKind.SYNC)
@@ -125,8 +127,6 @@ def arrows_of(trace: TraceTable) -> Arrows:
 
 
 def _touching(trace: TraceTable, arrows: Arrows, start: int, end: int) -> Int64:
-    """Arrows with an end in ``[start, end)``, in order of the time of their heads."""
-
     def inside(rows: Int32) -> Bool:
         begins = trace.start_ns[rows]
         return touching(begins, begins + trace.dur_ns[rows], start, end)
@@ -139,8 +139,10 @@ def _by_head(arrows: Arrows, chosen: Int64) -> Int64:
 
 
 def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
-    """Three groups of arrows, each by time: device work of the event, its links (forward, backward, recorded), and device
-    work of the operators at the other ends of the shown links.
+    """Returns three groups of arrows, each sorted by time.
+
+    The first has the event's own device work. The second has its links (forward, backward, recorded). The third has
+    the device work of the operators at the other ends of these links.
     """
     work = ~_is_link(arrows)
     if of_kind(trace.kind[[event]], *ON_DEVICE)[0]:
@@ -165,20 +167,19 @@ def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
 
 
 def _is_link(arrows: Arrows) -> Bool:
-    """Whether an arrow links two events other than a call and its device work."""
     linked: Bool = (arrows.kind == AUTOGRAD) | (arrows.kind == RECORDED)
     return linked
 
 
 def _inside(trace: TraceTable, rows: npt.NDArray[np.integer], event: int) -> Bool:
-    """Whether rows equal an event or start inside it on its thread. Work belongs to operators by the same rule."""
+    """Returns whether each row is the event or starts inside it on its thread."""
     began = (rows > event) & (trace.start_ns[rows] < trace.start_ns[event] + trace.dur_ns[event])
     inside: Bool = (rows == event) | began & (trace.track[rows] == trace.track[event])
     return inside
 
 
 def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
-    """Arrows that start at or inside one of some events, as in ``_inside``; ascending."""
+    """Returns the arrows that start at or inside one of these events, ascending."""
     # Rows are sorted by start, so events inside are a contiguous range of rows, and of arrows by tail.
     after = np.searchsorted(trace.start_ns, trace.ends(events), side="left")
     low = np.searchsorted(arrows.tail, events, side="left")
@@ -190,7 +191,6 @@ def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
 
 
 def _links_around(trace: TraceTable, arrows: Arrows, row: int) -> tuple[Int64, int]:
-    """Links of the nearest enclosing operator with any, and that operator."""
     linked = np.flatnonzero(_is_link(arrows))
     while row != MISSING:
         found = linked[(arrows.tail[linked] == row) | (arrows.head[linked] == row)]

@@ -1,4 +1,4 @@
-"""The view ``gaps``."""
+"""The ``gaps`` view."""
 
 from __future__ import annotations
 

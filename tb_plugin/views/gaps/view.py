@@ -1,8 +1,8 @@
-"""Gaps: idle time of devices and streams with its cause.
+"""Idle time of devices and streams, with its cause.
 
-A device gap lies between two moments at which any stream of the device works; a stream gap between two consecutive pieces of
-work. The launch of the next work explains it: either it was late, and its thread was busy, or it was early, and the work
-waited on the device.
+A device gap is the time in which no stream of the device is busy. A stream gap is the time between two consecutive
+pieces of work on a stream. The launch of the next work explains the gap. A late launch means that its thread was
+busy. After an early launch, the work waited on the device.
 """
 
 from __future__ import annotations
@@ -130,14 +130,17 @@ _COLUMNS = (
 
 
 class Gaps(DeclaredView, entry=VIEW):
-    """The view of the gaps of devices and their streams in a window."""
+    """Gaps of devices and streams in a window."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the window and the minimum gap. Steps do not filter gaps."""
+        """Returns the parameters that ``part`` depends on: window and minimum gap. Steps do not filter gaps."""
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "min_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the gaps of at least ``min_ns`` that overlap ``[start_ns, end_ns)``, by default all. Raises BadRequest."""
+        """Returns the gaps of at least ``min_ns`` that overlap ``[start_ns, end_ns)``, by default all.
+
+        Raises BadRequest.
+        """
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         shortest = int_param(params, "min_ns")
@@ -159,9 +162,10 @@ class Gaps(DeclaredView, entry=VIEW):
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Gaps as columns. ``next`` is the row of the work after each; ``streams`` counts all streams with work.
+    """Gaps as columns. ``next`` is the row of the work after the gap; ``streams`` is the number of streams with
+    work.
 
-    A gap may belong to a stream, a device or both.
+    A gap may be one of a stream, of a device or of both.
     """
 
     start_ns: Int64
@@ -181,7 +185,6 @@ class _Found:
 
 @remembered
 def _all_gaps(trace: TraceTable) -> _Found:
-    """All gaps of a trace: stream gaps, and device gaps that are not stream gaps."""
     rows = covered_work(trace)
     rows = rows[stable_order(trace.track[rows])]
     track, start, end = trace.track[rows], trace.start_ns[rows], trace.ends(rows)
@@ -211,7 +214,7 @@ def _all_gaps(trace: TraceTable) -> _Found:
 
 
 def _place(values: Int64, wanted: Int64) -> Int64:
-    """First position of each wanted value among distinct values, -1 = none."""
+    """Returns the index of each wanted value; -1 = not found. ``values`` must be distinct."""
     order = np.argsort(values, kind="stable")
     at = np.searchsorted(values[order], wanted)
     found = np.append(order, MISSING)[at]
@@ -224,7 +227,7 @@ def _of_device(busy: Ranges, start: Int64, rows: Int64) -> tuple[Int64, Int64, I
 
 
 def _longest(found: _Found) -> Int64:
-    """Positions of the gaps to list: device gaps, then stream gaps, longest first; ties: earliest."""
+    """Returns the indices of the gaps to list: device gaps, then stream gaps, longest first."""
     order: Int64 = np.lexsort((found.next, found.start_ns, found.start_ns - found.end_ns, ~found.of_device))[:LISTED]
     return order
 
@@ -298,7 +301,10 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
 
 
 def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
-    """The cause with most of the device's idle time in each gap, and that time; len(Cause) if the device is never idle."""
+    """Returns the main idle cause of the device in each gap, and its time.
+
+    The cause is ``len(Cause)`` if the device is not idle during the gap.
+    """
     device = trace.device[gaps.next]
     cause, time = np.full(len(device), len(Cause), np.int64), np.zeros(len(device), np.int64)
     for number in np.unique(device).tolist():
@@ -313,16 +319,15 @@ def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
 
 @dataclass(frozen=True, eq=False)
 class _HostActivity:
-    """Activity of the launching thread in each gap: the name with the most time and its operator.
+    """The longest activity of the launching thread during each gap, and its operator.
 
-    Names are string ids (-1 = nothing recorded).
+    Names are string ids (-1 = none).
     """
 
     launched: Bool
     late: Bool
-    """The launch started in the second half of the gap: only the time before it counts, else all of it."""
+    """Whether the launch started in the second half of the gap. If so, only activity before the launch counts."""
     waits: Bool
-    """The longest call of the name waits for a device."""
     name: Int64
     operator: Int64
     time_ns: Int64
@@ -342,7 +347,10 @@ def _host_did(trace: TraceTable, gaps: _Found) -> _HostActivity:
 
 
 def _why(gaps: _Found, did: _HostActivity, cause: Int64) -> pa.Array:
-    """Device gaps use their idle cause, so that both views agree; stream gaps use the launch."""
+    """Returns the cause of each gap in words.
+
+    Device gaps use the idle cause, as in the Idle view. Stream gaps use the launch.
+    """
     silent = did.name == MISSING
     of_stream = (did.launched & ~did.late, ~did.launched | silent, did.waits)
     of_device = (

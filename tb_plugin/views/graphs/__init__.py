@@ -1,4 +1,4 @@
-"""The view ``graphs``."""
+"""The ``graphs`` view."""
 
 from __future__ import annotations
 

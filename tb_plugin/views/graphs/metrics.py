@@ -1,4 +1,4 @@
-"""Numbers of graphs and of their replays."""
+"""Metrics of graphs and their replays."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _MAX_LENGTHS_TRIED = 32
 
 @dataclass(frozen=True)
 class Repeated:
-    """A repeated part of a sequence: ``count`` repeats of ``length`` items from ``begin``."""
+    """A repeated part of a sequence: ``count`` repeats of ``length`` items, starting at ``begin``."""
 
     begin: int
     length: int
@@ -45,14 +45,14 @@ class Repeated:
 
     @property
     def end(self) -> int:
-        """Returns the position after the last repeat."""
+        """Returns the index after the last repeat."""
         return self.begin + self.length * self.count
 
 
 def repeated_part(token: npt.NDArray[np.integer], weight: Int64) -> Repeated | None:
-    """Returns the repetition that covers most of a sequence, preferring shorter parts; None without any.
+    """Returns the repetition that covers most of a sequence; None without one. Prefers shorter parts.
 
-    Of several possible starts it takes the one with the most weight, then the first.
+    If the repetition can start at several items, takes the start with the most ``weight``, then the first.
     """
     best: Repeated | None = None
     for length in _lengths(token):
@@ -99,11 +99,11 @@ TIES: Mapping[Tie, str] = MappingProxyType(
 OWN = "this trace"
 FIRST: Mapping[str, str] = MappingProxyType({"start_ns": "First at", "dur_ns": "First takes"})
 Parts = Mapping[int, Repeated | None]
-"""The repeated part of each graph, by its number."""
+"""The repeated part of each graph, by graph number."""
 
 
 def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
-    """Returns one row per graph with selected replays, most device time first."""
+    """Returns one row per graph with selected replays, longest device time first."""
     groups = group(account.graph)
     number = account.graph[groups.first]
     labels = labels_of(account.replays)
@@ -173,7 +173,7 @@ def parts_of(account: Account) -> Parts:
 
 
 def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
-    """Returns the nodes of the graphs in order, summed over all matching replays."""
+    """Returns the nodes of the graphs in order. Times are sums over all replays with the same nodes."""
     work = account.work
     known = np.flatnonzero(work.node != MISSING)
     groups = group(work.node[known])
@@ -210,7 +210,7 @@ def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
 
 
 def replays_table(account: Account) -> Frame:
-    """Returns every selected replay, by time."""
+    """Returns all selected replays, sorted by time."""
     labels = labels_of(account.replays)
     known = account.call != MISSING
     data = {
@@ -233,7 +233,7 @@ def replays_table(account: Account) -> Frame:
 
 
 def refusals_table(trace: TraceTable, account: Account) -> Frame:
-    """Returns the reasons why captures do not match replayed graphs."""
+    """Returns the reasons why captures do not match the replayed graphs."""
     labels, shown = labels_of(account.replays), set(account.graph.tolist())
     refused = [each for each in origins_of(trace).refusals if each.graph in shown]
     data = {
@@ -255,7 +255,6 @@ def _firsts(of: Int64, count: int) -> Int64:
 
 
 def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
-    """The match with most device time of each graph, and its time with known operators."""
     work = account.work
     tied = sum_by(work.graph, np.where(work.operator != MISSING, work.dur_ns, 0), count)
     by_tie = np.zeros((count, len(Tie)), np.int64)
@@ -264,7 +263,6 @@ def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
 
 
 def _around(trace: TraceTable, account: Account, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Phase, module and Python line around most launches of each graph."""
     call = account.call.astype(np.int32)
     lines = code_lines(trace)
     phase = trace.strings.take(_commonest(groups, annotation_around(trace, call)))

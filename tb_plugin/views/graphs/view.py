@@ -30,12 +30,12 @@ _TOLD: Mapping[Tie, str] = MappingProxyType(
     }
 )
 LITTLE_KNOWN = 0.5
-"""Below this share of replayed device time with operators, recording advice is shown."""
+"""If less than this share of replayed device time has an operator, the page advises how to record more."""
 _CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
 
 class GraphsAnalysis(DeclaredView, entry=VIEW):
-    """The tables of graphs, their nodes and replays."""
+    """CUDA graphs with their nodes and replays."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -63,7 +63,7 @@ class GraphsAnalysis(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

@@ -1,4 +1,4 @@
-"""The view ``growth``."""
+"""The ``growth`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growth view: retained memory per step, and changes between two moments."""
+"""Memory retained per step, and changes between two moments."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ END = "end"
 
 
 class GrowthAnalysis(DeclaredView, entry=VIEW):
-    """Growth from step to step, and the difference of two moments."""
+    """Memory growth from step to step, and the difference between two moments."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the device, the chosen stack and both moments."""
+        """Returns the parameters that ``part`` depends on: device, stack and both moments."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns growth by stack, live bytes of the chosen stack, and the difference of both moments.
+        """Returns growth by stack, live bytes of the selected stack, and the difference between both moments.
 
         Raises BadRequest for an unknown device or moment, NotFoundError for an unknown stack.
         """
@@ -64,14 +64,14 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
 def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
-    """Returns both moments, the earlier one first.
+    """Returns two events, the earlier one first.
 
-    The default is from the end of the first step to the end of the last, or the whole history without steps.
+    The default is the end of the first step and the end of the last. Without steps it is the whole history.
     """
     known = len(steps) > WARM_UP
     at, against = moment_of(device, params), moment_of(device, params, "against")
@@ -139,7 +139,6 @@ def _answer(device: DeviceLevels, steps: Steps) -> Notice:
 
 
 def _live(device: DeviceLevels, steps: Steps, params: Params) -> Series:
-    """Returns the bytes of the chosen stack (by default the one that grows most) at the steps."""
     growth = growth_of(device)
     requested = int_param(params, "stack")
     leaks = growth.leaks()

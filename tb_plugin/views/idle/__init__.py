@@ -1,4 +1,4 @@
-"""The view ``idle``."""
+"""The ``idle`` view."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "opera
 
 
 class IdleTime(DeclaredView, entry=VIEW):
-    """The view of idle time."""
+    """Idle time of all devices."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -76,7 +76,7 @@ class IdleTime(DeclaredView, entry=VIEW):
         return Part(select_rows(trace, params.steps).coverage, {}, frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -87,37 +87,33 @@ class _Chosen:
     end_ns: Int64
     devices: Mapping[int, Account]
     by_step: Mapping[int, Mapping[Cause, Int64]]
-    """Nanoseconds per step, by device and cause."""
+    """Idle nanoseconds by device and cause, one value per step."""
     causes: tuple[Cause, ...]
     unrecorded: Mapping[int, Int64]
-    """Nanoseconds of unrecorded work per step, by device; not idle time."""
+    """Nanoseconds of unrecorded work by device, one value per step. They are not idle time."""
     todo: str
     where: str
-    """"the steps", or "the recording" without steps."""
+    """"the steps", or "the recording" if there are no steps."""
 
     def total(self, cause: Cause) -> int:
-        """Returns the idle time of a cause over all steps and devices."""
         return sum(int(of[cause].sum()) for of in self.by_step.values())
 
     @property
     def idle_ns(self) -> int:
-        """Returns all idle time."""
         return sum(map(self.total, Cause))
 
     @property
     def ratio(self) -> float | None:
-        """Returns idle time divided by step time without unrecorded work, over all devices."""
+        """Returns idle time divided by (step time minus unrecorded work), over all devices."""
         length = int((self.end_ns - self.start_ns).sum()) * len(self.devices) - self.unrecorded_ns
         return self.idle_ns / length if length else None
 
     @property
     def unrecorded_ns(self) -> int:
-        """Returns the time of unrecorded work over all devices."""
         return sum(int(of.sum()) for of in self.unrecorded.values())
 
     @property
     def windows(self) -> Ranges:
-        """Returns the time ranges of the selected steps."""
         return union(self.start_ns, self.end_ns)
 
 
@@ -136,7 +132,6 @@ def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
 
 
 def _idle_columns(idle: _Chosen, *keys: str, share: tuple[str, ...] = ()) -> list[Column]:
-    """Columns whose idle time has the same name and window as the page."""
     columns = METRICS.columns(*keys, share=share)
     metric = METRICS.metric("idle_ns", f"Idle in {idle.where}", CHOSEN_STEPS)
     return [structs.replace(each, metric=metric) if each.metric.key == metric.key else each for each in columns]
@@ -167,7 +162,6 @@ def _summary(idle: _Chosen) -> Figures:
 
 
 def _answer(idle: _Chosen) -> Notice:
-    """The largest causes in words: at most two, each at least a tenth of the idle time."""
     keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
     largest = [i for i, cause in enumerate(idle.causes[:2]) if not i or 10 * idle.total(cause) >= idle.idle_ns]
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in largest]
@@ -325,7 +319,6 @@ def _listed(trace: TraceTable, device: int, account: Account, windows: Ranges) -
 
 
 def _host(trace: TraceTable, start: Int64, end: Int64, following: Int64) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Longest activity of the launching thread in each piece, its operator and its Python line."""
     lines = code_lines(trace)
     name, _, row = host_of(trace).did_before(following, start, end)
     around = np.append(trace.operator, MISSING)[row]

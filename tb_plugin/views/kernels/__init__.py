@@ -1,4 +1,4 @@
-"""The view ``kernels``."""
+"""The ``kernels`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of kernel facts that the profiler reports."""
+"""Tables of kernel properties that the profiler reports."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ METRICS = SHARED.adding(
         },
     )
 )
-# Longest first: each has dozens of facts.
+# Maximum number of listed kernels, longest first. Each has dozens of properties.
 MOST_ROWS = 100_000
 STATISTICS = ("calls", "total_ns", "total_share", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
 _NOT_STATED = "not stated"
 
 
 def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
-    """Returns the columns ``STATISTICS`` of groups of kernels, from their durations."""
+    """Returns the ``STATISTICS`` columns of each group, from the kernels' durations."""
     calls, total = groups.count(), groups.sum(dur)
     p50, p99 = groups.percentiles(dur, 0.5, 0.99)
     data = {
@@ -58,7 +58,7 @@ def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
 
 
 def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
-    """Returns the tables of reported kernel facts; empty without such facts."""
+    """Returns the tables of reported kernel properties; empty if none are reported."""
     facts, frames = trace.recorder.kernels, dict[str, Frame]()
     if not facts.first:
         return frames
@@ -78,9 +78,9 @@ def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
 
 
 def cores(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
-    """Returns the kernel time by kind of core; None if not reported.
+    """Returns the kernel time by kind of device core; None if not reported.
 
-    ``linked``: slices lead to the table by type and core.
+    If ``linked``, each slice links to the table by type and core.
     """
     core = first_reported_text(trace, trace.recorder.kernels.core, kernels)
     if not (core != MISSING).any():

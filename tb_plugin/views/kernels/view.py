@@ -1,4 +1,4 @@
-"""Kernels: time by name and launch configuration, and copies."""
+"""Kernel time by name and launch configuration, and copies."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ LAUNCH = ("grid", "block", "registers", "shared_memory")
 
 
 class Kernels(DeclaredView, entry=VIEW):
-    """The kernel tables."""
+    """Tables of kernels and copies."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -105,12 +105,12 @@ class Kernels(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
 def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
-    """The selected kernels; ``communication=0`` excludes collectives. Raises BadRequest."""
+    """Returns the selected kernels. ``communication=0`` excludes collectives. Raises BadRequest."""
     chosen = params.get("communication", "1")
     if chosen not in ("0", "1"):
         raise BadRequest("communication is 0 or 1.", "communication", f"Got {chosen[:40]!r}.")
@@ -125,7 +125,10 @@ def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.ND
 
 
 def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
-    """Mean weighted by duration; missing values count as 0. Null for every group if no kernel has a value."""
+    """Returns the mean weighted by duration; a missing value counts as 0.
+
+    If no kernel has a value, all means are null.
+    """
     if not (values >= 0).any():
         return pa.nulls(len(groups), pa.float64())
     weighted = groups.sum_real(np.where(np.isnan(values), 0.0, values) * dur)
@@ -216,7 +219,7 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _copies(trace: TraceTable, copies: Int64) -> Frame:
-    """Memcpy and memset by name and recorded direction. Bandwidth uses events with known bytes."""
+    """Returns memcpys and memsets by name and recorded direction. The bandwidth uses only events with known bytes."""
     direction = np.asarray(_section(trace, "direction")[copies], np.int64)
     stated = bool((direction != MISSING).any())
     groups = group(trace.name[copies], trace.kind[copies], direction)

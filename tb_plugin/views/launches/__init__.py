@@ -1,4 +1,4 @@
-"""The view ``launches``."""
+"""The ``launches`` view."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Repeated kernel sequences: candidates for fusion or CUDA graphs.
 
-Sequences grow by one kernel at a time, and only if both shorter sequences (without the first or last kernel) are frequent. A
-sequence's number combines the numbers of these two, so each length costs only what is still frequent.
+Sequences of n kernels are built from frequent sequences of n - 1 kernels. The number of a sequence combines the
+numbers of two shorter sequences: the one without its last kernel and the one without its first. Each length
+therefore costs only as much as there are frequent sequences left.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ Bool = npt.NDArray[np.bool_]
 # Maximum kernels per sequence, and minimum number of repeats.
 LONGEST, LEAST = 16, 5
 COMPARED, LISTED = 500, 200
-"""Maximum number of compared sequences (most gap time first) and of listed ones."""
-# Searches in the remaining kernels.
+"""Maximum number of sequences to compare (longest gap time first), and to list."""
+# Maximum number of searches. Each one uses the kernels that earlier ones left.
 ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """A kernel sequence and its repeats, which never share a kernel with another sequence."""
+    """A kernel sequence and its repeats. They share no kernel with another listed sequence."""
 
     length: int
     first: Int64
@@ -42,16 +43,16 @@ class Repeat:
 
 @dataclass(frozen=True, eq=False)
 class _Stream:
-    """Kernels by stream and time."""
+    """Kernels sorted by stream and time."""
 
     row: Int64
     symbol: Int64
     joined: Bool
-    """The next kernel follows directly: no other work on the stream, and no host wait for the device between."""
+    """Whether the next kernel follows directly, without other work on the stream or a host wait in between."""
     gaps: Int64
     """Cumulative gap time before each kernel."""
     busy: Int64
-    """Cumulative kernel time before each, and the total."""
+    """Cumulative kernel time before each kernel, followed by the total."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class _Candidate:
 
 
 def repeats(trace: TraceTable, chosen: Bool) -> list[Repeat]:
-    """Returns repeated sequences of the selected kernels, most gap time first."""
+    """Returns repeated sequences of the selected kernels, longest gap time first."""
     stream = _stream(trace, chosen)
     found: list[Repeat] = []
     for _ in range(ROUNDS):
@@ -104,7 +105,7 @@ def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
     continues = counts[:-1] & counts[1:] & (stream[:-1] == stream[1:])
     continues &= ~_waited_between(trace, start, call)
     gap = np.maximum(np.where(stream[:-1] == stream[1:], start[1:] - end[:-1], 0), 0)
-    # Adjacent kernels are adjacent among all work if they are joined.
+    # Joined kernels stay adjacent when other work is removed.
     counted_rows = np.flatnonzero(counts)
     before = np.append(0, np.cumsum(gap))
     symbol = group(stream[counted_rows], trace.name[work[counted_rows]]).of
@@ -113,7 +114,10 @@ def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
 
 
 def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]) -> Bool:
-    """Whether a device wait starts between the launches of adjacent kernels, or between their starts without launches."""
+    """Returns whether the host starts to wait for the device between adjacent kernels.
+
+    Compares the launches of both kernels, or their starts if a launch is not recorded.
+    """
     waits = np.flatnonzero((trace.kind == EventKind.RUNTIME) & waits_for_device(trace))
     begins = np.sort(trace.start_ns[waits])
     launch = np.searchsorted(begins, trace.start_ns[call], side="right") if len(trace) else call
@@ -125,24 +129,26 @@ def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class _Frequent:
-    """Frequent sequences of one length; occurrences by number and place."""
+    """Occurrences of the frequent sequences of one length, sorted by sequence and position."""
 
     length: int
     of: Int64
     at: Int64
     count: Int64
     good: Bool
-    """Occurrences that do not overlap: overlapping ones repeat a shorter sequence. Pairs of equal kernels are allowed."""
+    """Whether the occurrences of the sequence never overlap.
+
+    If they do, they repeat a shorter sequence. Pairs are always good.
+    """
 
     @property
     def first(self) -> Int64:
-        """Returns the first occurrence of each."""
         first: Int64 = self.at[np.cumsum(self.count) - self.count]
         return first
 
 
 def _candidates(stream: _Stream) -> list[_Candidate]:
-    """Sequences to compare: most gap time, then most kernel time, longest, earliest."""
+    """Returns the sequences to compare, sorted by gap time, kernel time and length, largest first, then by start."""
     found: list[_Candidate] = []
     number = np.append(stream.symbol, MISSING)
     shorter: _Frequent | None = None
@@ -162,7 +168,7 @@ def _candidates(stream: _Stream) -> list[_Candidate]:
 
 
 def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
-    """Frequent sequences with one more kernel, built from two overlapping ones."""
+    """Returns the frequent sequences with one more kernel, built from pairs of overlapping shorter ones."""
     at = np.flatnonzero(stream.joined & (number[:-1] != MISSING) & (number[1:] != MISSING))
     of, count = numbered(number[at] * (len(stream.row) + 1) + number[at + 1])
     often = np.bincount(of, minlength=count) >= LEAST
@@ -176,7 +182,7 @@ def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
 
 
 def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number: Int64) -> list[_Candidate]:
-    """Sequences that no longer sequence contains equally often."""
+    """Returns the sequences that are not part of an equally frequent longer sequence."""
     wanted = some.good.copy()
     if longer is not None:
         for shift in (0, 1):
@@ -196,7 +202,7 @@ def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number:
 
 
 def _without_overlaps(some: _Frequent) -> Bool:
-    """Occurrences that do not overlap an earlier one; only pairs of equal kernels can."""
+    """Returns the occurrences that do not overlap an earlier one. Only pairs of equal kernels can overlap."""
     of, at = some.of, some.at
     if some.length > 2 or not len(at):
         return np.ones(len(at), np.bool_)

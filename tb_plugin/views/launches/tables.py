@@ -1,4 +1,4 @@
-"""Tables of launches, queues and repeated sequences."""
+"""Tables of launches, launch queues and repeated sequences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EVENT = Metric("event", "Event", "count", "Timeline number of the first kernel.
 
 
 def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns launches by the name of the launched work."""
+    """Returns the launches grouped by the name of the launched work."""
     groups = group(trace.name[launches.row])
     name = trace.strings.take(trace.name[launches.row[groups.first]])
     readable = pa.array(readable_names(name.to_pylist()), pa.large_string())
@@ -41,7 +41,7 @@ def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
 
 
 def by_operator(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns launches by the operator that made them."""
+    """Returns the launches grouped by the operator that launched the work."""
     names = np.append(trace.name, MISSING)[trace.operator[launches.row]].astype(np.int64)
     groups = group(names)
     operator = pc.fill_null(trace.strings.take(names[groups.first]), NO_OPERATOR)
@@ -80,7 +80,6 @@ def _grouped(
 
 
 def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
-    """Median and 95th percentile of latencies on an empty queue; null without any."""
     empty = np.flatnonzero(~launches.is_queued)
     inner = group(groups.of[empty])
     found = []
@@ -92,7 +91,7 @@ def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
 
 
 def late(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns unusually late launches on an empty queue, latest first."""
+    """Returns unusually late launches on an empty queue, longest latency first."""
     at = np.flatnonzero(launches.is_outlier)
     outliers = launches.of(at[np.lexsort((launches.row[at], -launches.latency_ns[at]))[:LATE_LISTED]])
     operator = np.append(trace.name, MISSING)[trace.operator[outliers.row]].astype(np.int64)
@@ -121,7 +120,7 @@ def _devices(trace: TraceTable, device: npt.NDArray[np.integer]) -> pa.Array:
 
 
 def queues(trace: TraceTable, depths: list[Depth]) -> Frame:
-    """Returns the queue of each device."""
+    """Returns the launch queue depth of each device."""
     data = {
         "device": _devices(trace, np.array([each.device for each in depths], np.int64)),
         "depth_mean": pa.array([each.mean for each in depths], pa.float64()),
@@ -134,7 +133,7 @@ def queues(trace: TraceTable, depths: list[Depth]) -> Frame:
 
 
 def sequences(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Frame:
-    """Returns repeated sequences of the selected kernels on a stream, most gap time first."""
+    """Returns the repeated sequences of the selected kernels, longest gap time first."""
     found = repeats(trace, chosen)
     first = np.array([each.first[0] for each in found], np.int64)
     last = np.array([each.rows[-1] for each in found], np.int64)

@@ -1,4 +1,4 @@
-"""Launches: launch phases, queue and runtime calls."""
+"""Launch times, launch queue and runtime calls."""
 
 from __future__ import annotations
 
@@ -66,21 +66,21 @@ CALLERS = ("name", "operator", "caller_phase", "caller_frame")
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """Selected calls by time: rows of the trace, and values as in ``RuntimeCalls``."""
+    """Selected runtime calls, sorted by time. Values are as in ``RuntimeCalls``."""
 
     row: Int64
     spans: Spans
     nested_in: Int32
-    """Position of the enclosing call, -1 = none."""
+    """Index of the enclosing call; -1 = none."""
     device_idle_ns: Int64 | None
     launched: Int64
     bytes: Int64
     keys: Mapping[str, tuple[npt.NDArray[np.integer], pa.Array]]
-    """Grouping columns: numbers and their texts, -1 = none."""
+    """Grouping columns by name: indices into texts (-1 = none), and these texts."""
 
 
 class Launches(DeclaredView, entry=VIEW):
-    """The tables of launches, and of runtime and driver calls."""
+    """Tables of launches, and of runtime and driver calls."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -113,7 +113,7 @@ class Launches(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -163,7 +163,6 @@ def _chosen(trace: TraceTable, selected: npt.NDArray[np.bool_]) -> _Chosen:
 
 
 def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[str, ...]) -> Frame:
-    """Calls grouped by ``by``; sorted by device idle time if known, else by their own time."""
     groups = group(*(calls.keys[key][0] for key in by))
     texts = {key: _texts(groups, *calls.keys[key]) for key in by}
     numbers = _numbers(trace, calls, groups)

@@ -1,4 +1,4 @@
-"""The view ``memory``."""
+"""The ``memory`` view."""
 
 from __future__ import annotations
 

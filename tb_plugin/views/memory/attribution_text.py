@@ -1,4 +1,4 @@
-"""Operator, module and Python line of an event in a sentence."""
+"""Operator, module and Python line of an event as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def operator_and_place(scene: Scene, event: int) -> list[Figure]:
-    """Returns the operator, module and Python line of an event, as far as they are known."""
+    """Returns the operator, module and Python line of an event; unknown ones are omitted."""
     at = np.array([event])
     name = int(scene.owners.names(scene.trace, at)[0])
     texts = {
@@ -26,12 +26,12 @@ def operator_and_place(scene: Scene, event: int) -> list[Figure]:
 
 
 def sentence_of(who: list[Figure]) -> str:
-    """Returns the end of a sentence that names these figures."""
+    """Returns the end of a sentence with placeholders for these figures."""
     words = {"name": "{name}", "module": " in {module}", "allocation_frame": ", line {allocation_frame}"}
     return "".join(words[figure.metric.key] for figure in who)
 
 
 def filter_of(who: list[Figure]) -> str:
-    """Returns a table filter by line, or by operator if the line is unknown."""
+    """Returns a table filter for the Python line, or for the operator if the line is unknown."""
     figure = who[-1] if who[-1].metric.key == "allocation_frame" else who[0]
     return f"{figure.metric.key}:{figure.value}"

@@ -1,4 +1,4 @@
-"""Memory leaks and caches that grow from step to step."""
+"""Memory leaks and growing caches."""
 
 from __future__ import annotations
 
@@ -66,36 +66,41 @@ CACHE = Check(
 
 @dataclass(frozen=True, eq=False)
 class _Remaining:
-    """Blocks that outlive their step, in (owner, step) pairs. The last step has none: the next one may still need them."""
+    """Blocks that outlive their step, one row per owner and step.
+
+    The last step is excluded: its blocks may still be released in the next step.
+    """
 
     owner: Int64
     step: Int64
     blocks: Int64
     bytes: Int64
     lasted: Int64
-    """Age in steps of the oldest of these blocks."""
+    """Age of the oldest of these blocks, in steps."""
     life: Int64
-    """By owner: longest life in steps of a released block that outlived its step; 0 = none."""
+    """Longest life in steps of a released block that outlived its step, one value per owner; 0 = none."""
     gone: Int64
-    """By owner: number of released blocks."""
+    """Number of released blocks, one value per owner."""
     steps: int
     grew: int
-    """Growth of all allocated memory, bytes, over the compared steps."""
+    """Growth of all allocated memory over the compared steps, in bytes."""
     replaced: int
-    """Bytes from before the trace that were released in the compared steps."""
+    """Bytes allocated before the trace and released in the compared steps."""
 
     @property
     def first(self) -> int:
-        """Returns the first step that counts for growth."""
         return _first(self.steps)
 
     def by_owner(self, values: Int64, some: Bool) -> Int64:
-        """Returns sums over the selected pairs, by owner."""
+        """Returns the sum of ``values`` over the selected rows, one value per owner."""
         return sum_by(self.owner[some], values[some], len(self.gone))
 
 
 def _first(steps: int) -> int:
-    """Returns the first step that counts. With three steps or more the first is skipped: it also allocates lasting memory."""
+    """Returns the first step to compare.
+
+    The first of three or more steps is skipped: it also allocates lasting memory.
+    """
     return 1 if steps >= MIN_STEPS else 0
 
 
@@ -111,7 +116,7 @@ def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
 
 
 def _whole_steps(scene: Scene) -> Int64:
-    """Returns positions of the recorded steps that lie wholly in the window; none if they are not adjacent."""
+    """Returns the indices of the recorded steps that are completely in the window; none if they are not adjacent."""
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded:
         return np.empty(0, np.int64)
@@ -146,7 +151,7 @@ def _remaining(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _R
 
 
 def _leaks(kept: _Remaining) -> Bool:
-    """Returns the owners that retain a similar amount in every step."""
+    """Returns which owners retain a similar number of bytes in every step."""
     later = kept.step >= kept.first
     ones = np.ones(len(kept.step), np.int64)
     low = np.full(len(kept.gone), np.iinfo(np.int64).max)
@@ -159,7 +164,10 @@ def _leaks(kept: _Remaining) -> Bool:
 
 
 def _caches(kept: _Remaining) -> Bool:
-    """Returns the owners that retain blocks of the first step and of two later ones, and release fewer than they retain."""
+    """Returns which owners fill a cache.
+
+    They retain blocks of the first step and of two later ones, and retain more blocks than they release.
+    """
     ones = np.ones(len(kept.step), np.int64)
     first, later = kept.step == 0, kept.step > 0
     stays = kept.by_owner(kept.blocks, first | later)
@@ -169,7 +177,7 @@ def _caches(kept: _Remaining) -> Bool:
 
 
 def _growing_owners(kept: _Remaining, owners: Bool) -> Bool:
-    """Returns which of these owners add to allocated memory instead of replacing older blocks."""
+    """Returns which of these owners add to allocated memory, instead of replacing older blocks."""
     later = kept.step >= kept.first
     size = kept.by_owner(kept.bytes, later)
     oldest = np.zeros(len(kept.life), np.int64)
@@ -233,7 +241,7 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Remaining, owne
 
 
 def confidence_of(by_step: Int64) -> str:
-    """Returns the confidence that growth of these bytes per step is no coincidence: high, medium or low."""
+    """Returns how likely the growth in bytes per step is a leak: high, medium or low."""
     if len(by_step) >= SURE_STEPS and by_step.min() >= SURE_STEADY * by_step.max():
         return "high"
     return "medium" if len(by_step) >= MIN_STEPS else "low"

@@ -17,7 +17,11 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """Moments to draw. The value at each is the one after event ``at`` (-1: before the first), if it is known."""
+    """Times to draw.
+
+    ``at`` is the event whose value is drawn (-1: the value before the first event). Values are unknown where
+    ``recorded`` is False.
+    """
 
     time_ns: Int64
     at: Int64
@@ -25,9 +29,9 @@ class Outline:
 
 
 def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
-    """Returns the moments of some events and the bounds of each part of a window.
+    """Returns the times to draw: those of the events in ``kept``, and start and end of each part of the window.
 
-    Values are unknown at both ends of the time between selected steps that are not adjacent.
+    Between selected steps that are not adjacent, values are unknown.
     """
     parts = window.parts
     gaps = subtract(union(np.array([window.start_ns]), np.array([window.end_ns])), parts)
@@ -51,7 +55,7 @@ def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
 
 
 def values_of(values: Int64, known: Bool) -> list[int | float | None]:
-    """Returns values for JSON, null if unknown."""
+    """Returns the values for JSON; null if not ``known``."""
     objects = values.astype(object)
     objects[~known] = None
     found: list[int | float | None] = objects.tolist()
@@ -59,7 +63,9 @@ def values_of(values: Int64, known: Bool) -> list[int | float | None]:
 
 
 def detail_of(time_ns: Int64, curves: Sequence[Int64], window: MemoryRange, width: int) -> Int64:
-    """Returns positions to draw: first, last, lowest and highest of each of ``width`` columns, for each curve."""
+    """Returns the indices to draw: the first, last, lowest and highest value of each curve in each of ``width``
+    columns.
+    """
     if len(time_ns) <= 4 * width:
         return np.arange(len(time_ns))
     span = max(1, window.end_ns - window.start_ns)

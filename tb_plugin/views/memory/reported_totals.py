@@ -49,7 +49,7 @@ def reported_devices(trace: TraceTable) -> set[str]:
 
 
 def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> ReportedTotals:
-    """Returns the totals of all devices (or of the requested one), and the curves of one. Raises BadRequest."""
+    """Returns the totals of all devices or of the requested one, and the curves of one device. Raises BadRequest."""
     totals = _totals_of_device(totals_of(trace), params.get("device"))
     components = _totals_of_device(components_of(trace), params.get("device"))
     span = _span(components, params, window)
@@ -70,7 +70,7 @@ def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> R
 
 
 def reported_notices(scene: Scene, device: Device) -> list[Notice]:
-    """Returns notices about a profile that reports the allocating operators; none for other profiles."""
+    """Returns notices on profiles that report the operator of each allocation; none for other profiles."""
     trace, blocks = scene.trace, device.blocks
     if not len(trace.reported_memory.name):
         return []
@@ -117,7 +117,7 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
 
 
 def without_blocks(trace: TraceTable) -> Notices:
-    """Returns the notice that no block is recorded, with the advice to record blocks."""
+    """Returns the notice that no blocks are recorded, and how to record them."""
     what = " and ".join(
         word for word, of in (("allocator totals", trace.totals), ("component totals", trace.components))
         if len(of.time_ns)
@@ -128,12 +128,14 @@ def without_blocks(trace: TraceTable) -> Notices:
 
 
 def _totals_of_device(every: Sequence[Totals], device: str) -> list[Totals]:
-    """Returns the totals of a device, including those of its other allocators."""
     return [one for one in every if not device or device == one.device or device.startswith(f"{one.device} ")]
 
 
 def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
-    """Returns the time span of component totals, unless a part was requested: a sampler may start before all else."""
+    """Returns the time span of component totals: the requested part, or all of them.
+
+    A sampler may start before all other events.
+    """
     if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
         return window
     times = np.concatenate([one.time_ns for one in components])

@@ -52,7 +52,7 @@ CHECK = Check(
 
 
 def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
-    """Returns the reserved peak and its bytes that were never allocated while it lasted; None if unknown."""
+    """Returns the peak of reserved memory, and the bytes that stayed unallocated while it lasted; None if unknown."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0 or not device.has_totals:
         return None
@@ -67,10 +67,10 @@ def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
 class _Growth:
     times: int
     beside_free: int
-    """Number of times it grew although enough bytes were free."""
+    """Number of times that reserved memory grew although enough bytes were free."""
     beside_free_bytes: int
     last: int
-    """Position of the event that led to its peak, -1 = none in the window."""
+    """Index of the event that led to the peak; -1 = none in the window."""
 
 
 def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
@@ -158,7 +158,7 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
 
 
 def varying_share(steps: StepBlocks) -> float:
-    """Returns the share of bytes that steps allocate in sizes that not every step has."""
+    """Returns the share of allocated bytes in block sizes that do not occur in every step."""
     count = len(np.unique(steps.step))
     total = int(steps.bytes.sum())
     if count < 2 or not total:
@@ -170,7 +170,10 @@ def varying_share(steps: StepBlocks) -> float:
 
 
 def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
-    """Returns the finding on reserved memory that drops and rises, with the largest requester; None if there is none."""
+    """Returns the finding on reserved memory that shrinks and grows again; None if there is none.
+
+    The finding names the operator with the largest request after a drop.
+    """
     swings = swings_of(device, scene.window)
     if swings is None:
         return None

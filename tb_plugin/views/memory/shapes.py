@@ -1,4 +1,4 @@
-"""Driver calls for input shapes that change from step to step."""
+"""Driver calls caused by input shapes that change between steps."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ MIN_CALLS = 3
 
 @remembered
 def shaped_operator(trace: TraceTable) -> Int32:
-    """Returns for each row the innermost operator with a shape around it (or itself), -1 = none.
+    """Returns, for each row, the row itself or the innermost enclosing operator that has an input shape; -1 = none.
 
-    Shapes without a number are skipped: scalars have none.
+    Shapes of scalars are skipped.
     """
     ids = np.unique(trace.operators.shapes[trace.operators.shapes != MISSING])
     has_number = np.zeros(len(trace.strings) + 1, np.bool_)
@@ -54,27 +54,27 @@ def shaped_operator(trace: TraceTable) -> Int32:
 
 @dataclass(frozen=True, eq=False)
 class Varying:
-    """Allocations of a device by operator and input shape, over the compared steps."""
+    """Allocations of a device over the compared steps, one row per operator and input shape."""
 
     name: Int32
-    """By pair of operator and shape: string id of the operator."""
+    """String id of the operator."""
     varies: Bool
-    """Every step has the operator, but not every step has the shape."""
+    """Whether every step has the operator, but not every step has the shape."""
     allocations: Int64
     bytes: Int64
     calls: Int64
-    """Memory allocation calls to the driver in operators of this name with this shape."""
+    """Driver calls that allocate memory, in operators of this name and shape."""
     calls_ns: Int64
     every_call_ns: int
-    """Time of all such calls in these steps, nanoseconds."""
+    """Time of all driver calls that allocate memory in these steps, in nanoseconds."""
     steps: int
 
 
 def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: bool) -> Varying | None:
-    """Returns the shapes of the whole steps in ``times``; None if the trace has no shapes or too few steps.
+    """Returns the shapes in the whole steps in ``times``; None if the trace has no shapes or too few steps.
 
-    With three steps or more the first is skipped: it also allocates lasting memory. Driver calls name no device, so they
-    count only if the trace has one (``is_only_device``).
+    The first of three or more steps is skipped: it also allocates lasting memory. Driver calls do not name their
+    device, so they count only if the trace has one device (``is_only_device``).
     """
     trace = scene.trace
     if not trace.steps.recorded or not (trace.operators.shapes != MISSING).any():
@@ -115,7 +115,6 @@ def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: 
 
 
 def _steps_of(of: Int64, step: Int32, count: int) -> Int64:
-    """Returns the number of steps in which each of ``count`` groups occurs."""
     if not len(of):
         return np.zeros(count, np.int64)
     once = group(of, step).first
@@ -126,7 +125,7 @@ _SUMS = ("shapes", "varying_shapes", "varying_allocations", "varying_bytes", "va
 
 
 def shape_frame(trace: TraceTable, devices: Sequence[Device], every: Sequence[Varying | None]) -> Frame:
-    """Returns a row per operator with shapes that not every step has."""
+    """Returns one row per operator whose shapes change between steps."""
     schema = pa.schema({"name": pa.large_string(), "device": pa.string(), **dict.fromkeys(_SUMS, pa.int64())})
     found = [_rows(trace, device, varying, schema) for device, varying in zip(devices, every, strict=True) if varying]
     order = [("varying_calls_ns", "descending"), ("varying_bytes", "descending")]

@@ -28,7 +28,9 @@ _NO_OWNER = {
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
-    """Returns the operator that led to the peak, with its top-level operator, and its module ("" = none)."""
+    """Returns the operator whose allocation led to the peak, with its top-level operator, and its module ("" =
+    none).
+    """
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
     event = device.record[[peak.at]]
@@ -41,7 +43,7 @@ def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
 
 
 def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
-    """Returns the number of allocations in the window and their bytes that were never released."""
+    """Returns the number of allocations in the window, and the bytes of those that were never released."""
     inside = window.holds(device.time_ns)
     blocks = device.blocks
     kept = (blocks.allocation != MISSING) & (blocks.end == MISSING) & blocks.paired
@@ -50,7 +52,7 @@ def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
 
 
 def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Number]:
-    """Returns the report facts of the device."""
+    """Returns the facts of the device for reports."""
     allocations, unreleased = counts_of(device, window)
     reserved = reserved_peak_of(device, window)
     facts: dict[str, Number] = {
@@ -64,7 +66,7 @@ def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Nu
 
 
 def has_levels_only(device: Device) -> bool:
-    """Returns whether the trace has levels but no allocations."""
+    """Returns whether the trace contains memory levels of the device but no allocations."""
     return device.has_totals and not device.bytes.any()
 
 
@@ -106,9 +108,9 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
 
 
 def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
-    """Returns live memory by operator and top-level operator, and if known by module, line and phase.
+    """Returns live memory by operator and top-level operator; if known, also by module, Python line and phase.
 
-    Each bar sums to the total.
+    The parts of each bar add up to the total.
     """
     outermost = _bar("live_outermost", f"Live {when} by top-level operator", "outermost_operator", device, live)
     bars = {
@@ -151,7 +153,7 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
 
 
 def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
-    """Returns the number of blocks in each state, for the filter of the page."""
+    """Returns the number of blocks in each state, for a filter."""
     states = blocks["block_state"].filter(pc.equal(blocks["device"], device.name))
     counts = [(row["values"], row["counts"]) for row in pc.value_counts(states.combine_chunks()).to_pylist()]
     about = METRICS["block_state"].definition
@@ -168,7 +170,7 @@ def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
 
 
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
-    """Returns the devices with their peaks, for the device picker."""
+    """Returns the peak of each device, for the device picker."""
     about = METRICS["peak_allocated_bytes"]
     figures = [
         Figure(Metric(f"device.{d.name}", d.name, "bytes", about.definition, about.window),
@@ -188,7 +190,7 @@ def driver_figures(calls: DriverCalls) -> Figures:
 
 
 def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Notices:
-    """Returns notices about data that the trace or the window lacks."""
+    """Returns notices about data missing from the trace or the window."""
     notices = []
     start = trace.steps.host_start_ns
     skipped_steps = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())

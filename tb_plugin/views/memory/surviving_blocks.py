@@ -27,22 +27,21 @@ Bool = npt.NDArray[np.bool_]
 class StepBlocks:
     """Blocks of a device that were allocated in a step of the window, grouped by owner.
 
-    Blocks without an address, or with contradicting events, are excluded: their lifetime is unknown.
+    Blocks without an address or with contradicting events are excluded, because their lifetime is unknown.
     """
 
     block: Int64
-    """Positions among the device's blocks."""
+    """Index of each block among the device's blocks."""
     event: Int64
-    """Their allocations, as positions among all events of the trace."""
+    """Index of the allocation among all memory events of the trace."""
     step: Int32
-    """Position among the trace's steps."""
     bytes: Int64
     outlives: Bool
     stays: Bool
     lasted: Int64
-    """Steps that started before the release, or before the end of the trace."""
+    """Number of steps that started before the release, or before the end of the trace."""
     owner: Groups
-    """By operator, module and Python line."""
+    """Blocks grouped by operator, module and Python line."""
 
 
 def step_blocks(scene: Scene, device: Device) -> StepBlocks:
@@ -75,7 +74,7 @@ _SUMS = ("kept_blocks", "kept_bytes", "kept_to_end_blocks", "kept_to_end_bytes")
 
 
 def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBlocks]) -> Frame:
-    """Returns a row per step and owner of blocks that outlive their step."""
+    """Returns one row per step and owner, for blocks that outlive their step."""
     text = pa.large_string()
     schema = pa.schema(
         {"allocation_step": text, **dict.fromkeys(_OWNER, text), "device": pa.string(),

@@ -33,16 +33,16 @@ LEVELS = {"allocated": "kernel", "active": "slice1", "reserved": "memcpy"}
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Totals of one allocator or component on a device, by time."""
+    """Totals of one allocator or component on a device, sorted by time."""
 
     name: str
     device: str
     time_ns: Int64
     levels: Mapping[str, Int64]
-    """By key of LEVELS; -1 = not reported at that time."""
+    """Bytes for each key of LEVELS; -1 = not reported at that time."""
 
     def peak(self, key: str, window: MemoryRange) -> tuple[int | None, int | None]:
-        """Returns the maximum in a window and the time it was first reached; None if nothing is reported."""
+        """Returns the maximum in a window and the time when it is first reached; None if nothing is reported."""
         values = self.levels.get(key)
         if values is None:
             return None, None
@@ -61,13 +61,13 @@ class Totals:
 
 @remembered
 def totals_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of each device and allocator; the largest reserved total of each device comes first."""
+    """Returns the totals of each allocator, sorted by device, then largest reserved total first."""
     return tuple(_totals(trace, trace.totals))
 
 
 @remembered
 def components_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of the components of each device, in file order."""
+    """Returns the totals of each software component, by device."""
     return tuple(_totals(trace, trace.components))
 
 
@@ -97,7 +97,7 @@ def _devices(every: Sequence[Totals]) -> list[str]:
 
 
 def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
-    """Returns a row per device and allocator with its peaks and their times."""
+    """Returns one row per device and allocator, with its peaks and their times."""
     peaks = {key: [one.peak(key, window) for one in every] for key in LEVELS}
     data = {
         "allocator": pa.array([one.name for one in every], pa.large_string()),
@@ -118,9 +118,9 @@ def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
 
 
 def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: bool) -> Frame:
-    """Returns a row per device and component with its peak and the time of the peak.
+    """Returns one row per device and component, with its peak and the time of the peak.
 
-    ``zeros`` includes components that never held memory.
+    ``zeros`` includes components that never used memory.
     """
     found = [(one, one.peak("reserved", window)) for one in every]
     found = [(one, peak) for one, peak in found if zeros or peak[0] != 0]
@@ -150,7 +150,7 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
 
 
 def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the number of components that held memory, held none, or only released memory."""
+    """Returns the number of components, of those that used no memory, and of those that only released memory."""
     peaks = [one.peak("reserved", window)[0] for one in every]
     only = sum(bool(one.levels) and bool((one.levels["reserved"] == ONLY_RELEASED).all()) for one in every)
     zero = sum(peak == 0 for peak in peaks)
@@ -167,7 +167,7 @@ def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of the allocators."""
+    """Returns the facts about the peaks of allocators."""
     return {
         f"memory.{one.device}.allocator.{one.name}.peak_{key}_bytes": one.peak(key, window)[0]
         for one in every
@@ -176,7 +176,7 @@ def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
 
 
 def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of the components that held memory."""
+    """Returns the facts about the peaks of components that used memory."""
     peaks = {one: one.peak("reserved", window)[0] for one in components}
     return {
         f"memory.{one.device}.component.{one.name}.peak_reserved_bytes": most
@@ -199,7 +199,7 @@ def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the devices with reported totals, each with the most that any allocator reserved."""
+    """Returns the devices with reported totals, each with the largest reserved peak of its allocators."""
     about = METRICS["stated_peak_reserved_bytes"]
     figures = []
     for device in _devices(every):
@@ -210,7 +210,10 @@ def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
-    """Returns the peaks of one allocator with their times, or the reserved peak of each allocator."""
+    """Returns the peaks of the ``chosen`` allocator and their times.
+
+    Without one, returns the reserved peak of each allocator.
+    """
     device = every[0].device if every else ""
     if not chosen:
         return structs.replace(peaks_figures(every, window), name="allocator_peaks", title="Peaks", subtitle=device)
@@ -226,9 +229,9 @@ def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) ->
 
 
 def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, width: int) -> Series:
-    """Returns the curves of one allocator, or the reserved curve of each. Raises BadRequest for an unknown one.
+    """Returns the curves of the ``chosen`` allocator. Without one, returns the reserved bytes of each allocator.
 
-    The extremes of every pixel column are included.
+    Downsampling keeps the extremes of every pixel column. Raises BadRequest for an unknown allocator.
     """
     some = [one for one in every if not chosen or one.name == chosen]
     if not some:
@@ -263,7 +266,7 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
 
 
 def _latest(mine: int, owner: Int64, place: Int64, values: Int64) -> Int64:
-    """Returns the last reported value of one allocator after each of the merged rows; -1 before the first."""
+    """Returns the last value of allocator ``mine`` after each of the merged rows; -1 before its first value."""
     at = np.where((owner == mine) & (values[np.where(owner == mine, place, 0)] >= 0), np.arange(len(owner)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
     return np.where(last < 0, MISSING, values[np.where(last < 0, 0, place[last])])

@@ -1,4 +1,4 @@
-"""Memory view: allocated and reserved bytes, owners, lifetimes and the peak."""
+"""Allocated and reserved bytes, owners, lifetimes and the peak."""
 
 from __future__ import annotations
 
@@ -51,14 +51,17 @@ OWN = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
 
 class Memory(DeclaredView, entry=VIEW):
-    """The memory view."""
+    """Memory of a device over time, by operator and by block."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the selected steps and the view's own parameters."""
+        """Returns the parameters that ``part`` depends on: the selected steps and the view's own parameters."""
         return (params.steps, *(params.get(key) for key in OWN))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns tables of all devices (or of the requested one), and curve and bars of one. Raises BadRequest."""
+        """Returns tables of all devices or of the requested one, and curve and bars of one device.
+
+        Raises BadRequest.
+        """
         requested = tuple((key, params.get(key)) for key in _WINDOW)
         seen = _prepare(trace, Params(steps=params.steps, extra=requested))
         scene, every, devices = seen.scene, seen.every, seen.devices
@@ -111,7 +114,6 @@ class Memory(DeclaredView, entry=VIEW):
 
 
 def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
-    """Returns the failed requests of the displayed device, and of devices without a curve."""
     charted = {device.name for device in seen.every} - {seen.devices[0].name}
     failures = failures_of(trace)
     has_own_curve = np.array([name in charted for name in failures.device], np.bool_)
@@ -120,7 +122,7 @@ def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
-    """Results that do not depend on the chosen moment."""
+    """Results that do not depend on the selected moment."""
 
     coverage: CoverageInfo
     scene: Scene
@@ -142,7 +144,7 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 
 @remembered
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
-    """Returns the results for ``params``, which contain the steps and ``_WINDOW`` only. Raises BadRequest."""
+    """Returns the results for ``params``, which may only contain the steps and ``_WINDOW``. Raises BadRequest."""
     owners, origins, every, blocks = _records(trace)
     devices = _select_devices(trace, every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
@@ -185,9 +187,9 @@ def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list
 
 
 def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
-    """Returns allocated and reserved bytes over the window, with the extremes of every pixel column.
+    """Returns allocated and reserved bytes over the window. Downsampling keeps the extremes of every pixel column.
 
-    Values are null at both ends of the time between selected steps that are not adjacent.
+    Between selected steps that are not adjacent, values are null.
     """
     inside = np.flatnonzero(window.holds(device.time_ns))
     levels = (device.allocated[inside], device.reserved[inside])

@@ -1,4 +1,4 @@
-"""The view ``memory_flow``."""
+"""The ``memory_flow`` view."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ GRID_CELLS = (400, 200)
 
 @dataclass(frozen=True)
 class Part:
-    """A range of times and addresses, both ends included."""
+    """A range of times and addresses; both ends are included."""
 
     start_ns: int
     end_ns: int
@@ -53,7 +53,7 @@ def _within(params: Params, keys: tuple[str, str], first: int, last: int) -> tup
 
 
 def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
-    """Returns the rectangles of a part; beyond the limit, those drawn largest."""
+    """Returns the rectangles in a part. If there are too many, only the largest are listed; a grid marks the others."""
     offset = flow.offset
     seen = (flow.start_ns <= part.end_ns) & (flow.end_ns >= part.start_ns)
     seen &= (offset <= part.high) & (offset + flow.size >= part.low)
@@ -105,7 +105,7 @@ def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
 
 
 def _cells(flow: MemoryFlow, part: Part, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns runs of cells with tensors: the column, the first row and the row after the last, each."""
+    """Returns the grid cells that contain tensors, as vertical runs: column, first row, and last row plus 1."""
     if not len(rows):
         return rows, rows, rows
     offset = flow.offset[rows]

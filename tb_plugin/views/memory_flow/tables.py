@@ -1,4 +1,4 @@
-"""Tables of tensors and their producers."""
+"""Tables of tensors and of the code that creates them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame:
-    """Returns some tensors, largest first."""
+    """Returns the tensors in these rows, largest first."""
     rows = rows[np.lexsort((rows, -flow.size[rows]))]
     origins, operator = origins_of(flow), flow.operator[rows]
     names = flow.strings.take(flow.name[rows])
@@ -50,18 +50,21 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
 
 
 def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
-    """Returns the bytes of the tensors' addresses by group ``of``; shared bytes count once per group."""
+    """Returns the bytes in use for each of ``count`` groups. Shared bytes count once per group.
+
+    ``of`` is the group of each row.
+    """
     return measure_by(of, flow.address[rows], flow.address[rows] + flow.size[rows], count)
 
 
 @remembered
 def all_tensors_frame(flow: MemoryFlow) -> Frame:
-    """Returns all tensors; the table does not depend on the selected part."""
+    """Returns all tensors. The table does not depend on the selected part."""
     return tensors_frame(flow, np.arange(len(flow)), "tensors", "All tensors")
 
 
 def producers_frame(flow: MemoryFlow, alive: Int64) -> Frame:
-    """Returns the producers of tensors, with their live bytes at the moment."""
+    """Returns one row per producer, with the bytes of its tensors in ``alive``."""
     origins = origins_of(flow)
     count = len(origins.producers)
     then = used_by(flow, alive, origins.producer[alive], count)

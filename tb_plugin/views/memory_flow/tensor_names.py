@@ -1,4 +1,4 @@
-"""Scopes, operators and producers from tensor names."""
+"""Producers and operators, derived from tensor names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS = re.compile(r"\[\d+\]|:\d+\Z")
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """Producers of the tensors. Text positions are by tensor."""
+    """Producers and operators of tensors. ``producer`` and ``operator`` have the index of the text, one per tensor."""
 
     producers: list[str]
     producer: Int64
@@ -29,7 +29,7 @@ class Origins:
 
 @remembered
 def origins_of(flow: MemoryFlow) -> Origins:
-    """Returns producers and operators, those with most bytes times lifetime first."""
+    """Returns producers and operators of all tensors. The texts are sorted by bytes times lifetime, largest first."""
     used = np.unique(flow.name)
     producers = [_NUMBERS.sub("", flow.strings[i]) or NO_NAME for i in used.tolist()]
     operators = [text.rpartition(".")[2] for text in producers]

@@ -1,4 +1,4 @@
-"""Memory flow view: tensors over address and time."""
+"""Tensors over address and time."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ OWN = ("start_ns", "end_ns", "low", "high", "at_ns", "width")
 
 
 class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
-    """The view of tensors over addresses and time."""
+    """A map of tensors over addresses and time."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the selected part, the moment and the width."""
+        """Returns the parameters that ``part`` depends on: part, moment and width."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, flow: MemoryFlow, params: Params) -> Part:
@@ -94,7 +94,7 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, facts, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

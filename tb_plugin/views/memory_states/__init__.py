@@ -1,4 +1,4 @@
-"""The view ``memory_states``."""
+"""The ``memory_states`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters, gradients and optimizer state of a rank."""
+"""Memory of parameters, gradients and optimizer state of a rank."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tb_plugin.views.memory_states import VIEW
 
 
 class MemoryStates(DeclaredView, entry=VIEW):
-    """The training states on the rank's accelerator with most allocator events, or on its host without accelerators."""
+    """Training states on the accelerator with the most allocator events; without one, on the host."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the steps; they select nothing here and are only reported."""
+        """Returns the parameters that ``part`` depends on: the steps. They do not filter blocks."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the blocks of each state by size; none if their categories are unknown."""
+        """Returns the blocks of each training state by size; none if their categories are unknown."""
         frame = _frame(trace)
         return Part(select_rows(trace, params.steps).coverage, {}, {frame.name: frame}, layout=(frame.name,))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or its table."""
+        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 

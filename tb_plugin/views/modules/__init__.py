@@ -1,4 +1,4 @@
-"""The view ``modules``."""
+"""The ``modules`` view."""
 
 from __future__ import annotations
 

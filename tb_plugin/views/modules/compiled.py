@@ -1,4 +1,4 @@
-"""Compiled code in modules, and its table."""
+"""Compiled code in modules."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ TIMES = ("device_total_ns", "backward_device_total_ns", "host_total_ns", "backwa
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """Selected calls of compiled regions and their relation to module calls.
+    """Selected calls of compiled regions, and their modules. All indices are -1 if there is none.
 
-    Positions, -1 = none. ``owner``: the innermost module call around each region call. ``wrapper``: the wrapper call that
-    stands for each module call.
+    ``owner`` is the innermost module call enclosing each region call. ``wrapper`` is, for each call of a wrapped
+    module, the call of its wrapper.
     """
 
     calls: HostCalls
-    """Keys are string ids of region names."""
+    """Calls of compiled regions. Their keys are string ids of region names."""
     code: Int32
     graph: Int32
     backward: Int32
@@ -69,7 +69,7 @@ def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> 
 def compiled_summary(
     trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups
 ) -> dict[str, list[str | None]]:
-    """Returns ``compiled_code`` and ``regions`` for groups of module calls."""
+    """Returns the columns ``compiled_code`` and ``regions`` for groups of module calls."""
     if not compiled:
         return {}
     ran = np.flatnonzero(compiled.owner != MISSING)
@@ -86,7 +86,7 @@ def compiled_summary(
             code.setdefault(int(node[one]), trace.strings[source])
     stood = np.flatnonzero(compiled.wrapper != MISSING)
     places = groups.of[compiled.wrapper[stood]]
-    # The wrapped module says more than the code of its region.
+    # The name of the wrapped module is more informative than the code of its region.
     for one in group(places).first.tolist() if len(stood) else []:
         code[int(places[one])] = module_label(trace.strings[int(trace.name[modules.row[stood[one]]])])
     return {
@@ -100,7 +100,7 @@ def _number(trace: TraceTable, name: int) -> str:
 
 
 def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> Frame:
-    """Returns compiled code by region: its code, modules and graphs."""
+    """Returns one row per compiled region, with its code, modules and graphs."""
     calls = compiled.calls
     groups = group(calls.key)
     sums = sums_of(calls, groups)
@@ -128,7 +128,6 @@ def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> 
 
 
 def _first_known(values: Int32, groups: Groups) -> Int64:
-    """The first value other than -1 of each group, or -1."""
     found = np.full(len(groups), MISSING, np.int64)
     known = np.flatnonzero(values != MISSING)[::-1]
     found[groups.of[known]] = values[known]
@@ -136,7 +135,6 @@ def _first_known(values: Int32, groups: Groups) -> Int64:
 
 
 def _modules_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups) -> pa.Array:
-    """Names of the modules around each group of regions, in order of execution; null without any."""
     ran = np.flatnonzero(compiled.owner != MISSING)
     call = compiled.owner[ran]
     names: dict[int, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Metrics of Modules: backward time and compiled code."""
+"""Metrics of modules: backward time and compiled code."""
 
 from __future__ import annotations
 

@@ -22,17 +22,17 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class RegionNodes:
-    """Nodes for compiled regions below the modules that ran them.
+    """Tree nodes for compiled regions, below the modules that ran them.
 
-    Times exclude nested modules, which are nodes of their own.
+    Times exclude nested modules, which have their own nodes.
     """
 
     name: Int64
     parent: Int64
-    """Node of a module, or an earlier region node (numbered after the modules)."""
+    """Node of a module, or of an earlier region. Region nodes are numbered after the module nodes."""
     first: Int64
     code: Int64
-    """Name of the first Python call in it, -1 = unknown."""
+    """String id of the first Python call in the region; -1 = unknown."""
     sums: dict[str, Int64]
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class RegionNodes:
 def region_nodes(
     trace: TraceTable, selection: Selection, modules: HostCalls, nodes: Groups, compiled: Compiled
 ) -> RegionNodes:
-    """Returns the nodes of regions inside module calls; ``nodes`` are the nodes of these calls."""
+    """Returns the nodes of compiled regions inside module calls. ``nodes`` assigns each module call to its node."""
     inside = np.flatnonzero(compiled.owner != MISSING)
     none = np.empty(0, np.int64)
     if not len(inside):

@@ -1,4 +1,4 @@
-"""Modules: CPU and device time of each nn.Module."""
+"""CPU and device time of each nn.Module."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ class Modules(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or its table."""
+        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 
 def _called(trace: TraceTable, rows: Int64) -> Called:
-    """Names and ids of modules, for calls in the trace and in captures.
+    """Returns the names and ids of modules, for calls in the trace and in captures.
 
-    Captures in other traces have no ids: a name there stands for the trace's module of that name, if any.
+    Captures from other traces have no ids. Their modules are matched with the trace's modules by name.
     """
     scopes = origins_of(trace).scopes
     number = np.full(len(trace) + 1, MISSING, np.int64)
@@ -111,7 +111,6 @@ def _called(trace: TraceTable, rows: Int64) -> Called:
 
 
 def _columns(calls: HostCalls) -> list[str]:
-    """Columns that apply: device columns with a device, backward columns with a recorded backward pass."""
     backward = bool(calls.backward_host.any() or calls.backward_device.any())
     keys = ["module", "calls", *(["replayed_calls"] if len(calls.enclosed) else [])]
     if calls.device.any() or calls.backward_device.any():
@@ -138,9 +137,9 @@ def _apart_notice(apart: UnmatchedBackward) -> Notice:
 
 
 def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
-    """Calls that repeat a forward call of their module in the backward pass, and the updated parents of all calls.
+    """Returns which calls repeat a forward call of their module in the backward pass, and new parents of all calls.
 
-    A repeated call without a parent goes under the last earlier forward call of its module.
+    A repeated call without a parent is moved below the last earlier forward call of its module.
     """
     above = calls.parent
     outermost = calls.in_backward & ((above == MISSING) | ~calls.in_backward[above])
@@ -160,9 +159,9 @@ def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
 
 
 def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
-    """Merges calls with the same module path into one node; totals include nested calls.
+    """Merges calls with the same module path into one node. Totals include nested calls.
 
-    Compiled regions become child nodes and do not change the module's own numbers.
+    Compiled regions become child nodes and do not change the numbers of the module.
     """
     again, above = _recomputed(calls)
     nodes = group(Forest(above).paths(calls.key, again.astype(np.int64)))

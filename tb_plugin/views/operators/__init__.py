@@ -1,4 +1,4 @@
-"""The view ``operators``."""
+"""The ``operators`` view."""
 
 from __future__ import annotations
 

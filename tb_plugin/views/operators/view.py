@@ -1,6 +1,7 @@
-"""Operators: CPU and device time by name, shapes and stack.
+"""CPU and device time of operators by name, shapes and stack.
 
-All tables use the same calls (``operator_calls``); device time without an operator is in ``no_operator``.
+All tables are based on the same calls (``operator_calls``). Device time without an operator is in the table
+``no_operator``.
 """
 
 from __future__ import annotations
@@ -78,19 +79,17 @@ TIMES = ("host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
 
 @dataclass(frozen=True)
 class _Shown:
-    """Columns that apply to a trace."""
-
     device: bool
     units: str
-    """The vendor's word for matrix units, "" without any."""
+    """The vendor's name for matrix units; "" if there are none."""
     cores: str
-    """The word for device cores that the profiler counts separately, "" without any."""
+    """Name of device cores that the profiler counts separately; "" if there are none."""
     runtime: bool
     replayed: bool
 
 
 class Operators(DeclaredView, entry=VIEW):
-    """The operator tables."""
+    """Tables of operators."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -132,7 +131,7 @@ class Operators(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -158,7 +157,7 @@ def _by_shape(calls: Calls, shown: _Shown) -> Frame:
 
 
 def _outermost(calls: Calls, shown: _Shown) -> Frame:
-    """Top-level calls by name: each piece of CPU and device time counts in one row."""
+    """Returns top-level calls by name. CPU and device time counts in exactly one row."""
     # Reported calls do not say which are top-level.
     roots = np.flatnonzero((calls.parent == MISSING) & ((calls.row != MISSING) | calls.is_replayed))
     groups = group(calls.name[roots])
@@ -185,7 +184,10 @@ def _outermost(calls: Calls, shown: _Shown) -> Frame:
 
 
 def _by_stack(calls: Calls, shown: _Shown) -> Frame:
-    """Calls with a known stack, by name, shapes and stack; totals skip calls nested in one of the same name."""
+    """Returns calls with a known stack, by name, shapes and stack.
+
+    Totals skip calls nested in a call of the same name.
+    """
     known = calls.stack != MISSING
     groups = group(calls.name[known], calls.shape[known], calls.stack[known])
     data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent), known)
@@ -219,7 +221,10 @@ def _columns(*names: str, shown: _Shown) -> list[str]:
 
 
 def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
-    """The numeric columns. ``counted`` marks calls that count in totals; ``chosen`` are the grouped calls."""
+    """Returns the numeric columns.
+
+    ``counted`` marks calls that count in totals; ``chosen`` are the calls in ``groups``.
+    """
     some: Bool | slice = slice(None) if chosen is None else chosen
     once = counted[some]
 
@@ -255,7 +260,7 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
 
 
 def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
-    """Number of replays with work of each group; ``grouped`` are the calls behind the groups."""
+    """Returns the number of graph replays with work of each group. ``grouped`` are the calls in ``groups``."""
     of = np.full(len(calls.row), MISSING, np.int64)
     of[grouped] = groups.of
     return calls.enclosed.count(of, len(groups))
@@ -321,7 +326,7 @@ def _left_out(calls: Calls) -> Figures:
 
 
 def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:
-    """Donuts of self time of all operators and total time of top-level ones; both sum to the whole.
+    """Returns charts of the self time of all operators and the total time of top-level ones.
 
     Total times of nested operators would count twice.
     """

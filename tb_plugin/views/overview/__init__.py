@@ -1,4 +1,4 @@
-"""The view ``overview``."""
+"""The ``overview`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices on the capture of replayed graphs."""
+"""Notices on graph captures that do not match the replays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tb_plugin.views.overview.metrics import METRICS
 
 
 def capture_notices(trace: TraceTable) -> list[Notice]:
-    """Returns why the capture of a trace does not identify some graphs or nodes; empty without captures."""
+    """Returns notices on graphs or nodes that the capture does not identify; empty without captures."""
     return [*_partial(trace), *_refused(trace)]
 
 

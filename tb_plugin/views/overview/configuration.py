@@ -1,4 +1,4 @@
-"""Configuration: software, hardware and profiler options from the file."""
+"""Software, hardware and profiler options recorded in the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SHOWN_ELSEWHERE = (
 )  # fmt: skip
 _MAX_EXTRA_SETTINGS = 100
 LONGEST = 300
-"""Maximum characters of a setting; metadata is free text of any length."""
+"""Maximum number of characters of a setting. Metadata may contain text of any length."""
 
 
 def _setting(key: str, title: str, value: object) -> Figure:
@@ -81,7 +81,10 @@ def _text(value: object) -> str:
 
 
 def head_settings(head: Mapping[str, object]) -> list[Figure]:
-    """Returns the settings known before any event is read. Later keys may add more, so it reports nothing as missing."""
+    """Returns the settings known before any event is read.
+
+    It never reports a setting as missing, as later keys may add it.
+    """
     figures = [_setting("deviceProperties", "Devices", devices)] if (devices := _devices(head)) else []
     figures += _software(head)
     if on := _options(head):
@@ -107,7 +110,7 @@ def _devices(data: Mapping[str, object]) -> str:
 
 
 def _version(key: str, value: object) -> str:
-    """Version text. CUDA: thousands are the major, tens the minor version (12080 is 12.8). HIP uses 7 digits."""
+    """Returns a version number as text: CUDA 12080 is 12.8, HIP 60140092 is 6.1.40092."""
     if (
         key.startswith(("cuda", "cupti"))
         and isinstance(value, int)
@@ -143,16 +146,15 @@ def _matrix(device: DeviceInfo, ratios: DeviceRatios) -> list[Figure]:
 
 
 def _title(device: DeviceInfo, text: str) -> str:
-    """A title with the vendor's word for multiprocessors, "" without any."""
     return text.format(device.multiprocessor) if device.multiprocessor else ""
 
 
 def device_card(
     device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None, window: str, more: Sequence[Figure] = ()
 ) -> Figures:
-    """Returns the card of a device: hardware and utilization. ``window`` names the selected steps, if not all.
+    """Returns the card of a device: hardware and utilization.
 
-    ``more``: figures specific to the device family.
+    ``window`` names the selected steps, or is empty for all. ``more`` has figures specific to the device family.
     """
     figures = [
         Figure(METRICS.metric("memory_bytes"), device.memory_bytes),

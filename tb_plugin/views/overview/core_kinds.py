@@ -38,7 +38,7 @@ METRICS = OF_RULE.adding(
 )
 UNKNOWN = "Not stated"
 _REST = "Other cores"
-# Real devices have eight.
+# Real devices have eight kinds.
 _MAX_CORE_KINDS = 9
 _COLOURS = 10
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -46,7 +46,7 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 @remembered
 def core_time(trace: TraceTable, device: int) -> dict[str, int]:
-    """Returns the durations of a device's kernels by kind of core, largest first; {} if none are reported.
+    """Returns the kernel time of a device by kind of core, longest first, in nanoseconds; empty if not reported.
 
     Kinds with the same display name are merged.
     """
@@ -107,7 +107,7 @@ def _slug(text: str) -> str:
 
 
 def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
-    """Returns the mean core frequency while kernels run, and the share of that time below normal frequency."""
+    """Returns the mean core frequency during kernels, and the share of kernel time below normal frequency."""
     frequency = core_frequency(trace, device)
     if frequency is None:
         return {}
@@ -120,12 +120,12 @@ def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
 
 
 def frequency_figures(trace: TraceTable, device: int) -> list[Figure]:
-    """Returns the values of ``frequency_of`` as figures of the device card."""
+    """Returns ``frequency_of`` as figures for the device card."""
     return [METRICS.figure(key, value, window=WHOLE) for key, value in frequency_of(trace, device).items()]
 
 
 def core_facts(trace: TraceTable, device: int) -> dict[str, Number]:
-    """Returns kernel time by kind of core (unknown kinds together) and the core frequency."""
+    """Returns kernel time by kind of core, and the core frequency. Unknown kinds are summed."""
     name, stated = trace.devices[device].id, facts_of(trace)
     known = {UNKNOWN, *(title for _, title in (stated.cores if stated else ()))}
     facts: dict[str, Number] = {}

@@ -1,6 +1,6 @@
 """Notices about the quality of the data.
 
-All notices are in one file because they share helpers; the last table sets their order.
+All notices are in one file because they share helpers. The table at the end sets their order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def data_notices(trace: TraceTable, parts: Isolation | None = None) -> list[Notice]:
-    """Returns the notices about the trace itself, most important first."""
+    """Returns the notices about the trace itself, most severe first."""
     run = (parts or Isolation()).run
     notices = [notice for title, look in _LOOKS.items() for notice in run(title, partial(look, trace), list[Notice]())]
     order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
@@ -93,7 +93,6 @@ def _reading(trace: TraceTable) -> list[Notice]:
 
 
 def _truncated_file(report: ReadReport) -> str:
-    """Name of the truncated file, if the profile has several."""
     names = ", ".join(report.cut_files).replace("{", "(").replace("}", ")")
     if names:
         return f"Truncated: {names}. {{affected}} events of the profile were read."
@@ -224,7 +223,7 @@ OWN_WORDS = {
     "second_event_list": _lost_recording,
     "trailing_events": _lost_recording,
 }
-"""Issues with their own notice, by code."""
+"""Notices for issues that have their own text, by issue code."""
 
 
 def _device_events(trace: TraceTable) -> list[Notice]:
@@ -283,7 +282,6 @@ def _device_events(trace: TraceTable) -> list[Notice]:
 
 
 def _why_without(trace: TraceTable, rows: Int64) -> str:
-    """Reason for device work without an operator, and the fix if most of it is replayed."""
     dur = trace.dur_ns[rows]
     if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
         return f"Most of it comes from graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
@@ -378,7 +376,10 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
 
 
 def _advice_if_recorded(trace: TraceTable, option: str, what: str) -> str:
-    """Text used instead of recording advice if the data was recorded, or may be in the missing part of the file."""
+    """Returns the text that replaces recording advice if the data was recorded.
+
+    This includes data that may be in the missing part of the file.
+    """
     if trace.metadata.get(option):
         return f"{option} was on, but the part that was read contains no {what}."
     return "" if trace.report.complete else f"The part that was read contains no {what}."
@@ -409,7 +410,10 @@ def _options(trace: TraceTable) -> list[Notice]:
 
 
 def crossings(trace: TraceTable) -> int:
-    """Returns the number of host events that overlap another event of their thread only partly, without Python calls."""
+    """Returns the number of host events that partially overlap another event of their thread.
+
+    Python calls are excluded.
+    """
     is_python = trace.kind == EventKind.PYTHON
     is_python[trace.python.row] = True  # module calls recorded as Python calls
     return int((trace.overlaps & ~is_python).sum())
@@ -440,7 +444,6 @@ def _format(trace: TraceTable) -> list[Notice]:
 
 
 def _phases(trace: TraceTable) -> list[Notice]:
-    """Annotations beyond the limit, which Phases and the phase filter ignore."""
     deep = int((annotation_rows(trace) & ~looked_into(trace)).sum())
     if not deep:
         return []

@@ -1,4 +1,4 @@
-"""Cards of each device."""
+"""Cards about each device."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DEVICE_PARTS = (
 )
 
 AT_WORK = "from the first to the last device event, inside and outside steps"
-"""Window of a device's times. Steps may start before it, so a device may idle longer in the steps than here."""
+"""Time window of the device cards. Steps may start before it, so idle time in steps may be longer."""
 
 
 def cards_of_devices(
@@ -45,8 +45,9 @@ def cards_of_devices(
     window: str,
     parts: Isolation,
 ) -> dict[str, Payload]:
-    """Returns the cards of all devices; cards about time only for devices in ``shown``. If one kind fails, the others
-    remain.
+    """Returns the cards of all devices. Cards about time are limited to the devices in ``shown``.
+
+    If one kind of card fails, the others remain.
     """
 
     def of_each(title: str, name: str, card: Callable[[int, DeviceInfo], Payload | None]) -> dict[str, Payload]:
@@ -80,7 +81,6 @@ def cards_of_devices(
 
 
 def _summed_steps(trace: TraceTable) -> str:
-    """Number of steps behind a device's sums; other values on the page are means."""
     count = len(trace.steps.label) if trace.steps.recorded else 0
     return f"sum of {counted(count, 'step')} and the time outside" if count else "sum over the recording"
 
@@ -120,7 +120,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
 
 @remembered
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
-    """Returns the idle time of a device from its first to its last work by cause, nanoseconds."""
+    """Returns the idle time of a device by cause, from its first to its last work, in nanoseconds."""
     start, end = worked(trace, device)
     return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(*_window(start, end)).items()}
 
@@ -130,7 +130,7 @@ def _window(start: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 
 def idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) -> dict[str, Number]:
-    """Returns idle time by cause, per device and per step (mean over steps and devices)."""
+    """Returns idle time by cause: per device, and as mean over steps and devices."""
     facts: dict[str, Number] = {}
     of_steps = dict.fromkeys(Cause, 0)
     for i, device in enumerate(trace.devices):

@@ -1,4 +1,4 @@
-"""Device time per step, computed from kernels or reported by the profiler."""
+"""Device time per step, from kernels or as reported."""
 
 from __future__ import annotations
 
@@ -84,18 +84,18 @@ _COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_rec
 
 @dataclass(frozen=True, eq=False)
 class DeviceSteps:
-    """Times of a device in steps: one array per key. The parts sum to ``step_total_ns`` exactly."""
+    """Times of a device in steps, one array per key. The parts add up to ``step_total_ns`` exactly."""
 
     label: tuple[str, ...]
     times: Mapping[str, Int64]
 
     def mean(self, key: str) -> float:
-        """Returns the mean over the steps."""
+        """Returns the mean over the steps, in nanoseconds."""
         return float(self.times[key].mean())
 
 
 def device_steps(trace: TraceTable, device: int, steps: Steps) -> DeviceSteps | None:
-    """Returns the times of device number ``device`` in each step; None without kernels or steps."""
+    """Returns the times of a device in each step; None without kernels or steps."""
     kernels = _kernels(trace, device)
     if kernels is None or not len(steps.label):
         return None
@@ -146,7 +146,7 @@ def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
 
 
 def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Start of the first and end of the last work of a device in each window; both are the window's end if it is idle."""
+    """Returns the start of the first and the end of the last work in each window; for an idle window, its end."""
     after = np.searchsorted(busy.end, start, side="right")
     before = np.searchsorted(busy.start, end, side="left") - 1
     none = after > before
@@ -156,7 +156,7 @@ def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
-    """Returns the mean step of a device as a bar of parts."""
+    """Returns a bar with the parts of the device's mean step."""
     means = {key: found.mean(key) for key in found.times}
     means["step_exposed_rest_ns"] = means["exposed_communication_ns"] - means["step_receiving_ns"]
     shown = list(PARTS)
@@ -176,7 +176,7 @@ def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
 
 
 def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, Breakdown]]:
-    """Returns the mean reported step of each device, by id."""
+    """Yields the id of each device and a bar of its mean reported step."""
     for device, mean in means.items():
         if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
             continue
@@ -194,7 +194,10 @@ def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tu
 
 
 def reported_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
-    """Returns the means of the reported values over the steps, by device. Rows without a device belong to the only one."""
+    """Returns the means of the reported values over the steps, by device id.
+
+    Rows without a device are attributed to the only device, or to device 0.
+    """
     keys = _times_in(table)
     default_device = trace.devices[0].id if len(trace.devices) == 1 else "0"
     rows = table.group_by("device").aggregate([(key, "mean") for key in keys]).sort_by("device").slice(0, MOST_DEVICES)
@@ -238,7 +241,7 @@ def reported_frame(table: pa.Table) -> Frame:
 
 
 def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[str, float]]) -> dict[str, Number]:
-    """Returns means over the steps, by device."""
+    """Returns the facts about mean times per step, by device."""
     facts: dict[str, Number] = {
         f"device.{device}.step.{key.removeprefix('step_').removesuffix('_ns')}_mean_ns": each.mean(key)
         for device, each in found.items()
@@ -253,7 +256,7 @@ def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[s
 
 @dataclass(frozen=True)
 class OfDevices:
-    """Payloads on steps of devices, for profiles that report more than kernels; empty for others."""
+    """Payloads about device time in steps. Empty for profiles that report only kernels."""
 
     bars: Mapping[str, Breakdown]
     frames: Mapping[str, Frame]
@@ -261,7 +264,7 @@ class OfDevices:
 
 
 def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | None) -> OfDevices:
-    """Returns device times in steps: from kernels if recorded, else as reported by the profiler."""
+    """Returns the device times in steps: from kernels if recorded, otherwise as reported by the profiler."""
     stated = reported_steps(trace, chosen)
     found = {}
     if missing_computation(trace) is None:

@@ -1,4 +1,4 @@
-"""The Overview's first sentence: the limit of the program."""
+"""The answer of the Overview: what limits the program."""
 
 from __future__ import annotations
 
@@ -83,23 +83,23 @@ _WAIT_CATEGORIES = ("runtime", "dataloader", "other")
 
 @dataclass(frozen=True)
 class Cost:
-    """A category of step time; nanoseconds summed over all steps."""
+    """A category of step time. Times are nanoseconds, summed over all steps."""
 
     category: str
     part_ns: int
     name: int
-    """String id of the name with the largest share (each moment counts for the innermost row); MISSING: none."""
+    """String id of the name with the longest time; MISSING = none. Of nested rows, only the innermost counts."""
     name_ns: int
     caller: int
-    """String id of the operator that launched or called most of it; MISSING: unknown."""
+    """String id of the operator that launched or called most of that time; MISSING = unknown."""
     line: str | None
-    """Python line that launched or called most of it; None: unknown."""
+    """Python line that launched or called most of that time; None = unknown."""
     row: int
-    """Row of that name with the largest share of the category; MISSING: none."""
+    """Row of that name with the longest time in the category; MISSING = none."""
 
 
 def _part(trace: TraceTable, category: str) -> Ranges:
-    """Time ranges of a category; "other" is the rest of the recording."""
+    """Returns the time ranges of a category. "other" is the time outside all categories."""
     if category != "other":
         return shares(trace)[category]
     rest = Ranges(np.array([trace.coverage.start_ns]), np.array([trace.coverage.end_ns]))
@@ -109,7 +109,7 @@ def _part(trace: TraceTable, category: str) -> Ranges:
 
 
 def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chosen: Chosen) -> Cost | None:
-    """Returns the largest cost within the limiting category; None without one."""
+    """Returns the largest cost in the category that limits the program; None if no category does."""
     if verdict is None or not verdict.category:
         return None
     category, part_ns = verdict.category, verdict.part_ns
@@ -132,9 +132,9 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
-    """The Python line with most of the time of these rows, or of their launches.
+    """Returns the Python line with most of the time of these rows, or of their launches.
 
-    None if most of that time has no known line: another line would be blamed for it.
+    Returns None if most of that time has no known line. Otherwise a minor line would be blamed.
     """
     if of_kind(trace.kind[rows], EventKind.PYTHON).all():
         return None
@@ -149,7 +149,7 @@ def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
 
 
 def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
-    """Nanoseconds of ``within`` that each row covers, excluding nested rows."""
+    """Returns the time of each row inside ``within``, without nested rows, in nanoseconds."""
     covered = measure_within(within, trace.start_ns[rows], trace.ends(rows))
     if of_kind(trace.kind[rows], *DEVICE_WORK).any():
         return covered  # device rows do not nest
@@ -159,7 +159,7 @@ def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
 
 
 def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
-    """The name with the most time and that time; MISSING if no named row has any. Ties: the first string."""
+    """Returns the name with the most time, and that time. MISSING if no name has any time."""
     known = names != MISSING
     if not time[known].any():
         return MISSING, 0
@@ -176,7 +176,7 @@ def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
 def cost_notices(
     trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
 ) -> list[Notice]:
-    """Returns the sentence about the program's limit; empty without one."""
+    """Returns the sentence about what limits the program; empty if nothing does."""
     verdict = findings.verdict
     if verdict is None:
         return []
@@ -254,7 +254,7 @@ _REPORTED_PARTS: dict[Limit, tuple[str, str]] = {
 
 
 def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
-    """Returns the sentence about the limit according to reported step times; empty without them."""
+    """Returns the sentence about what limits the program, from reported step times; empty if none are reported."""
     table = reported_steps(trace, chosen)
     length = reported_step_length(table)
     if not length:
@@ -281,7 +281,7 @@ def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
-    """Time of work launched before the recording, if at least a tenth of the steps."""
+    """Returns the notice on work launched before the recording, if it takes at least a tenth of the step time."""
     time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
         return []
@@ -299,7 +299,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
 
 
 def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
-    """Saving by kernel fusion and the kernels to fuse; empty if the GPU is not the limit or another finding ranks first."""
+    """Returns the kernels to fuse and the saving. Empty if the GPU is not the limit or another finding ranks first."""
     first = findings.all[0] if findings.all else None
     if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
         return []
@@ -308,14 +308,12 @@ def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
 
 
 def _devices_and_verb(trace: TraceTable) -> str:
-    """Devices with unrecorded work and the verb, in words."""
     ids = [trace.devices[each].id for each in device_busy(trace) if len(unrecorded_work(trace, each))]
     named = ", ".join(ids[:_MAX_KERNEL_GROUPS]) + (", ..." if len(ids) > _MAX_KERNEL_GROUPS else "")
     return f"device {named} runs" if len(ids) == 1 else f"{len(ids)} devices ({named}) run"
 
 
 def _launching(findings: Findings) -> list[Figure]:
-    """Time of a launch and of the median kernel, if launches are slower than kernels."""
     keys = ("launch_every_ns", "kernel_median_ns")
     return [
         figure
@@ -327,7 +325,7 @@ def _launching(findings: Findings) -> list[Figure]:
 
 
 def _class_shares(verdict: Verdict) -> str:
-    """Kernel time by class, the largest first: ``61.0 % elementwise and copy, 28.0 % GEMM``."""
+    """Returns kernel time by class as text, longest first: ``61 % elementwise and copy, 28 % GEMM``."""
     groups: dict[str, int] = {}
     for each, time in verdict.mix.items():
         title = _CLASSES.get(each, _title(each))
@@ -349,7 +347,6 @@ def _profiler(trace: TraceTable, steps: Steps) -> int:
 
 
 def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Figure]]:
-    """The name with most of the time, its caller and line, in words and as figures."""
     text, figures = "", []
     if cost.name != MISSING:
         share = ", mostly" if 2 * cost.name_ns >= cost.part_ns else "; longest:"
@@ -367,7 +364,7 @@ def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Fig
 
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:
-    """Link to the rows of a name. User-defined ranges are phases, not operators or device work."""
+    """Returns a link to the rows of a name. User-defined ranges are in Phases, not in the operator or kernel tables."""
     text = "Show evidence"
     if cost.row == MISSING:
         return Link("timeline", {}, text)

@@ -31,7 +31,7 @@ _GROUPS = (
 def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figures:
     """Returns the trace health card, with recording advice in its notes.
 
-    ``window`` names the selected steps, if not all.
+    ``window`` names the selected steps, or is empty for all.
     """
     figures = [*_links(trace), *_edges(trace)]
     total = int(breakdown.total.sum())
@@ -62,7 +62,6 @@ def _links(trace: TraceTable) -> list[Figure]:
 
 
 def _edges(trace: TraceTable) -> list[Figure]:
-    """Differences between the start and end of CPU and device recordings."""
     work = of_kind(trace.kind, *DEVICE_WORK)
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     if not work.any() or not host.any():
@@ -83,7 +82,7 @@ def _largest_group(trace: TraceTable) -> list[Figure]:
 
 
 def outside_steps(trace: TraceTable) -> Figures | None:
-    """Returns what was recorded outside the steps; None without steps or if negligible."""
+    """Returns what was recorded outside the steps; None without steps or if it is negligible."""
     steps = trace.steps
     within = union(steps.start_ns, steps.end_ns)
     length = trace.coverage.end_ns - trace.coverage.start_ns - measure(within)

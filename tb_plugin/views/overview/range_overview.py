@@ -20,14 +20,14 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Link, Notice, Notices, Payload, Sort
 from tb_plugin.views.overview.metrics import METRICS
 
-# Stacks lists all.
+# The Stacks view lists all.
 LISTED = 20
 
 Int64 = npt.NDArray[np.int64]
 
 
 def ranges_payloads(trace: TraceTable) -> tuple[dict[str, Payload], dict[str, Frame]]:
-    """Returns figures, sentences about the largest times, and tables of names, threads and operations."""
+    """Returns the payloads (figures and answer) and the tables of names, threads and operations."""
     frames: dict[str, Frame] = {}
     payloads: dict[str, Payload] = {"headline": _headline(trace)}
     found = stack_frames(trace, "both", "none")

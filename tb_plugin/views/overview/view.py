@@ -1,4 +1,4 @@
-"""Overview: cost of a step, device activity and findings."""
+"""Cost of a step, device activity and findings."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ EVIDENCE = {
     "runtime": ("launches", {}),
     "cpu": ("operators", {}),
 }
-"""View and parameters that show the events behind a category; the timeline for others."""
+"""View and parameters that show the events of a category. Other categories link to the timeline."""
 
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
 
 class Overview(DeclaredView, entry=VIEW):
-    """The first page."""
+    """The first page about a trace."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -154,14 +154,13 @@ class Overview(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or its table of steps."""
+        """Returns the page, or its table of steps."""
         return answer_view(self, parts[0], params)
 
 
 def _range_page(
     trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number], parts: Isolation
 ) -> Part:
-    """The page of a trace that contains only ranges; rules do not apply to it."""
     nothing: tuple[dict[str, Payload], dict[str, Frame]] = ({}, {})
     said, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
     cards = _trace_cards(trace, breakdown, NO_STEPS, parts)
@@ -207,7 +206,6 @@ def _step_title(steps: Steps) -> str:
 
 
 def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios], window: str) -> Figures:
-    """Figures that apply to this trace: data loading only with a loader, communication only if recorded."""
     recorded, count = trace.steps.recorded, len(breakdown.label)
     total = float(breakdown.total.mean()) if count else None
     subtitle = counted(count, "step") if recorded else "no steps recorded"
@@ -233,7 +231,6 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
 
 
 def _stated_headline(trace: TraceTable, params: Params) -> Figures:
-    """Reported values, if steps cannot be computed from the recording."""
     length = reported_step_length(reported_steps(trace, params.steps))
     figures = [METRICS.figure("stated_step_ns", length, window=CHOSEN_STEPS if params.steps else "")]
     return Figures("headline", "Headline", "reported by the profiler", figures, "headline")
@@ -245,7 +242,6 @@ def _share(breakdown: StepShares, category: str) -> float | None:
 
 
 def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
-    """Categories that apply: device categories only with a device, others only if recorded."""
     device = ("kernel", "memcpy", "memset", "runtime")
     return [
         c

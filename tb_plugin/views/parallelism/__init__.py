@@ -1,4 +1,4 @@
-"""The view ``parallelism``."""
+"""The ``parallelism`` view."""
 
 from __future__ import annotations
 

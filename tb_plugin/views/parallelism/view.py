@@ -1,4 +1,4 @@
-"""Parallelism: time of sharding, pipelining, offloading and experts."""
+"""Device time of sharding, pipelining, offloading and experts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ METRICS = SHARED.adding(
 
 
 class Parallelism(DeclaredView, entry=VIEW):
-    """The view of device work with a role."""
+    """Device work by its role in parallel training."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -93,7 +93,7 @@ class Parallelism(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, {"roles": frame}, payloads, ("summary", "roles"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or its table."""
+        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 
@@ -130,7 +130,6 @@ def _frame(data: dict[str, Int64]) -> Frame:
 
 
 def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> dict[str, Number]:
-    """Time of each method in use; the imbalance if sizes are recorded."""
     facts: dict[str, Number] = {}
     every = roles_of(trace)
     chosen = selection.rows[every.row]
@@ -164,7 +163,6 @@ _SUMMARY_FACTS = {
 
 
 def _summary(facts: dict[str, Number], steps: int) -> Figures:
-    """Figures summed over all steps, as their note says."""
     values = {
         key: facts[f"parallelism.{fact}"] for key, fact in _SUMMARY_FACTS.items() if f"parallelism.{fact}" in facts
     }

@@ -1,4 +1,4 @@
-"""The view ``phases``."""
+"""The ``phases`` view."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Intervals on devices and the calls that contain them: ``call[i]`` and ``item[i]`` are a pair."""
+    """Work and the calls that contain it. Work ``item[i]`` is in call ``call[i]``."""
 
     start: Int64
     end: Int64
@@ -34,12 +34,12 @@ class Work:
     item: Int64
 
     def some(self, items: Bool) -> Work:
-        """Returns the pairs of the selected items."""
+        """Returns the pairs whose item is selected."""
         item_flags = items[self.item]
         return replace(self, call=self.call[item_flags], item=self.item[item_flags])
 
     def union_by(self, key: Int64, count: int) -> Int64:
-        """Returns the busy time per key: overlaps on a device count once, devices add up."""
+        """Returns the busy time per key. Overlapping work counts once per device; devices are summed."""
         both = group(key, self.device[self.item])
         spent = measure_by(both.of, self.start[self.item], self.end[self.item], len(both))
         total = np.zeros(count, np.int64)
@@ -49,7 +49,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class PhaseCalls:
-    """Selected annotations, their phases, and everything inside them."""
+    """Selected annotations, their phases, and the work inside them."""
 
     calls: Calls
     of: Int64
@@ -63,11 +63,11 @@ class PhaseCalls:
     busy: Ranges
     steps: Ranges
     recorded: bool
-    """True for recorded steps; False if the whole trace counts as one."""
+    """False if the trace has no steps, so that the whole trace counts as one."""
 
 
 def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> PhaseCalls:
-    """Returns the selected annotations and what is inside them. Raises BadRequest."""
+    """Returns the selected annotations and the work inside them. Raises BadRequest for an invalid pattern."""
     phases = phases_of(trace, pattern)
     calls = Calls(trace, np.flatnonzero(selection.rows & annotation_rows(trace)))
     work = selection.of(trace, *DEVICE_WORK)
@@ -94,7 +94,10 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
 
 
 def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np.integer]) -> Work:
-    """Rows with the calls that were open when their sources (rows, -1 = none) started."""
+    """Returns the rows with the calls that were open when their source started.
+
+    ``source`` is the row that launched or caused each row; -1 = none.
+    """
     known = np.flatnonzero(source != MISSING)
     call, item = calls.around(trace.track[source[known]], trace.start_ns[source[known]])
     at = np.full(len(rows), MISSING, np.int64)
@@ -104,7 +107,7 @@ def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np
 
 
 def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.number]]:
-    """Returns the numbers of groups of calls."""
+    """Returns the numeric columns for groups of calls."""
     calls, count = found.calls, len(groups)
     spans = Spans(calls.track, calls.start, calls.end)
     once = outermost_of(groups.of, spans, calls.parent)
@@ -113,7 +116,7 @@ def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.numbe
         return work.union_by(groups.of[work.call], count)
 
     def within(ranges: Ranges) -> Int64:
-        """Time of a set inside the union of each group's calls, measured on an axis where only the set has length."""
+        """Returns the part of ``ranges`` inside the calls of each group; overlapping calls count once."""
         begin, end = covered_before(ranges, calls.start), covered_before(ranges, calls.end)
         return measure_by(groups.of, begin, end, count)
 
@@ -142,6 +145,5 @@ def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.numbe
 
 
 def _busy(work: Work) -> int:
-    """Busy time of the selected work, summed over devices."""
     devices = group(work.device)
     return int(measure_by(devices.of, work.start, work.end, len(devices)).sum())

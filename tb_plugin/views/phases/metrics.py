@@ -1,4 +1,4 @@
-"""Metrics of Phases."""
+"""Metrics of phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phases: CPU and device time of each annotation."""
+"""CPU and device time of each annotation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PHASES_DRAWN = 200
 
 
 class PhasesAnalysis(DeclaredView, entry=VIEW):
-    """The phases as a tree and as a table."""
+    """Phases as a tree and as a table."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -52,7 +52,7 @@ class PhasesAnalysis(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -68,7 +68,6 @@ def _names(trace: TraceTable, found: PhaseCalls, params: Params) -> Figures:
 
 
 def _columns(found: PhaseCalls) -> list[str]:
-    """Columns that apply: device columns with a device, others if any value exists."""
     keys = ["phase", "calls", "host_total_ns", "phase_step_ratio"]
     if len(found.busy):
         keys += ["phase_device_ns", "phase_device_ratio"]
@@ -82,7 +81,7 @@ def _columns(found: PhaseCalls) -> list[str]:
 def _table(found: PhaseCalls, keys: list[str]) -> Frame:
     groups = group(found.of)
     data: dict[str, object] = {"phase": _labels(found, groups), **sums_of(found, groups)}
-    if not len(found.busy):  # without device work, idle time means nothing
+    if not len(found.busy):  # without device work, idle time is meaningless
         del data["phase_idle_ns"], data["phase_device_ratio"]
     table = pa.table({key: pa.array(values, pa.string() if key == "phase" else None) for key, values in data.items()})
     return Frame(
@@ -97,7 +96,6 @@ def _table(found: PhaseCalls, keys: list[str]) -> Frame:
 
 
 def _hidden(found: PhaseCalls, groups: Groups) -> tuple[str, ...]:
-    """Hides threads if every phase ran on one, and CPU backward times if there is a device."""
     on_many_threads = len(group(groups.of, found.calls.track)) > len(groups)
     return (*(() if on_many_threads else ("phase_threads",)), *(("phase_backward_host_ns",) if len(found.busy) else ()))
 
@@ -111,7 +109,7 @@ def _labels(found: PhaseCalls, groups: Groups) -> list[str]:
 
 
 def _tree(found: PhaseCalls, keys: list[str]) -> Tree:
-    """Merges calls with the same phase path into one node, in order of first calls."""
+    """Merges calls with the same phase path into one node, in order of their first call."""
     above = found.calls.parent
     nodes = group(Forest(above).paths(found.of))
     data = sums_of(found, nodes)

@@ -1,4 +1,4 @@
-"""The view ``range``."""
+"""The ``range`` view."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Range: statistics of a selected time range.
+"""Statistics of a selected time range.
 
-Events are clipped to its bounds.
+Events are clipped to the range.
 """
 
 from __future__ import annotations
@@ -66,14 +66,17 @@ _NESTING_KINDS = (*FRAMES["both"], EventKind.OVERHEAD)
 
 
 class Range(DeclaredView, entry=VIEW):
-    """Statistics of a range of time."""
+    """Statistics of a time range."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the range. Steps do not filter it."""
+        """Returns the parameters that ``part`` depends on: the range. Steps do not filter it."""
         return (params.steps, params.get("start_ns"), params.get("end_ns"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns tables by name and device of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
+        """Returns tables by name and device of ``[start_ns, end_ns)``, by default of the whole trace.
+
+        Raises BadRequest.
+        """
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         rows = np.flatnonzero(touching(trace.start_ns, trace.end_ns, start, end))
@@ -90,7 +93,7 @@ class Range(DeclaredView, entry=VIEW):
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -135,7 +138,10 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
 
 
 def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Time inside the range; nested events of the same name and thread count once."""
+    """Returns the time of each event inside the range.
+
+    Time in nested events of the same name and thread counts once.
+    """
     inside = ends - begins
     among = np.flatnonzero(of_kind(trace.kind[rows], *_NESTING_KINDS))
     key, _ = numbered(name[among] * len(trace.tracks) + trace.track[rows[among]])
@@ -151,7 +157,10 @@ def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int6
 
 
 def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Time inside the range without direct children: Python calls for Python, else the operator tree."""
+    """Returns the time of each event inside the range, without its direct children.
+
+    Children of Python calls are Python calls; for other events they come from the operator tree.
+    """
     own = ends - begins
     if is_range_trace(trace):
         among = np.flatnonzero(of_kind(trace.kind[rows], *FRAMES["both"]))

@@ -1,7 +1,7 @@
-"""Collectives of all ranks' flight recorders, matched by group and number.
+"""Collectives in the flight recorders of all ranks, matched by group and sequence number.
 
-The buffer of a rank is a ring: calls numbered before its first call of a group are unknown; missing ones after it were not
-made.
+A recorder is a ring buffer. Calls before its first recorded call in a group are unknown; later calls that it lacks
+were not made.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ Bool = npt.NDArray[np.bool_]
 
 FINISHED, UNFINISHED, NOT_CALLED, DIFFERS = range(4)
 VERDICTS = ("finished", "unfinished", "not called", "differs")
-# ranks listed by name, the others are counted
+# maximum number of ranks listed by name
 _MAX_NAMED = 16
 _LATEST = np.iinfo(np.int64).max
 _NO_WORKERS = np.zeros(0, np.int64)
 
-# positions of the workers of each process group by (name, description), if known
+# indices of the workers of each known process group, by (name, description)
 Members = Mapping[tuple[str | None, str | None], Int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Collectives, a row each, in order of their first call; ``calls`` has those of all ranks."""
+    """Matched collectives: one row each, in order of first call. ``calls`` has the calls of all ranks."""
 
     calls: pa.Table
     rank: Int64
-    """Position of the worker of each call."""
+    """Index of the worker of each call."""
     of: Int64
-    """Number of the collective of each call."""
+    """Collective of each call."""
     usual: Int64
-    """A call of each collective with the most frequent properties."""
+    """Call of each collective with the most frequent properties."""
     group: Int64
     """Number of the process group of each collective."""
     sequence: Int64
@@ -49,10 +49,10 @@ class Matched:
     called: Int64
     finished: Int64
     missing: Int64
-    """Number of ranks of the group that did not call it."""
+    """Number of ranks of the group that did not call the collective."""
     differing: Int64
     differs: Bool
-    """Calls that differ from the usual one."""
+    """Marks the calls that differ from the usual one."""
     verdict: Int64
     first_ns: Int64
     last_ns: Int64
@@ -62,18 +62,18 @@ class Matched:
         return len(self.usual)
 
     def missing_ranks(self, row: int) -> Int64:
-        """Returns the positions of the workers that did not call a collective."""
+        """Returns the indices of the workers that did not call a collective."""
         known = (self.progress.group == self.group[row]) & (self.progress.first <= self.sequence[row])
         return np.setdiff1d(self.progress.rank[known], self.rank[self.of == row])
 
     def differing_ranks(self, row: int) -> Int64:
-        """Returns the positions of the workers whose call differs from the usual one."""
+        """Returns the indices of the workers whose call differs from the usual one."""
         return np.unique(self.rank[(self.of == row) & self.differs])
 
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """Progress of ranks: a row per group and rank."""
+    """Progress of ranks: one row per group and rank."""
 
     group: Int64
     rank: Int64
@@ -86,7 +86,7 @@ class Progress:
 
 
 def matched(tables: Sequence[pa.Table], members: Members) -> Matched:
-    """Returns the collectives of all ranks, given a table of calls per rank."""
+    """Matches the calls of all ranks. ``tables`` has one table of calls per rank."""
     calls = pa.concat_tables(tables).combine_chunks()
     rank = np.repeat(np.arange(len(tables)), [len(table) for table in tables]).astype(np.int64)
     code = group(_codes(calls["group"]), _codes(calls["group_description"])).of if len(calls) else rank
@@ -130,7 +130,7 @@ def matched(tables: Sequence[pa.Table], members: Members) -> Matched:
 
 
 def differences(found: Matched, row: int) -> str:
-    """Returns the differences between the calls of a collective, in words."""
+    """Returns how the calls of a collective differ, in words, such as "sizes, types"."""
     mine = found.calls.take(pa.array(np.flatnonzero(found.of == row)))
     uneven = bool(set(mine["collective"].to_pylist()) & UNEVEN)
     differing = []
@@ -150,20 +150,20 @@ def _is_one(column: pa.ChunkedArray) -> bool:
 
 
 def listed_workers(workers: Sequence[str], ranks: Int64) -> str:
-    """Returns the names of workers, shortened if there are many."""
+    """Returns the names of workers as text, shortened if there are many."""
     names = [workers[rank] for rank in ranks[:_MAX_NAMED].tolist()]
     return ", ".join(names) + (f" and {len(ranks) - _MAX_NAMED} more" if len(ranks) > _MAX_NAMED else "")
 
 
 def _codes(column: pa.ChunkedArray) -> Int64:
-    """Equal numbers for equal texts, -1 for null."""
+    """Codes that are equal for equal texts; -1 for null."""
     encoded = column.combine_chunks().dictionary_encode()
     found: Int64 = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
     return found
 
 
 def _ordinals(groups: Groups) -> Int64:
-    """Position of each row within its group, from 0."""
+    """Index of each row within its group."""
     order = stable_order(groups.of)
     start = np.cumsum(groups.count()) - groups.count()
     found = np.empty(len(order), np.int64)
@@ -172,9 +172,9 @@ def _ordinals(groups: Groups) -> Int64:
 
 
 def _usual(calls: pa.Table, keys: Groups) -> tuple[Int64, Bool]:
-    """The most frequent call of each collective, and the calls that differ from it.
+    """Most frequent call of each collective, and whether each call differs from it.
 
-    Sizes of uneven collectives are not compared.
+    Sizes of collectives with uneven sizes are not compared.
     """
     if not len(calls):
         return keys.first, np.zeros(0, np.bool_)
@@ -217,15 +217,15 @@ def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.T
 
 
 def _missing(progress: Progress, code: Int64, sequence: Int64, part: Int64, count: Int64) -> Int64:
-    """Number of ranks of the group that did not call each collective, as far as their records reach."""
+    """Number of group members that certainly did not call each collective."""
     found = np.zeros(len(code), np.int64)
     order, members = stable_order(code), stable_order(progress.group)
     kinds = np.unique(code)
     rows = np.split(order, np.searchsorted(code[order], kinds[1:])) if len(kinds) else []
     ranks = np.split(members, np.searchsorted(progress.group[members], kinds[1:])) if len(kinds) else []
     for mine, members_of_group in zip(rows, ranks, strict=True):
-        # A rank is unknown for collectives before its first record.
+        # Collectives before the first recorded call of a rank are unknown.
         known = np.searchsorted(np.sort(progress.first[members_of_group]), sequence[mine], side="right")
         found[mine] = known - count[mine]
-    # With several calls under one number, the missing one is unknown.
+    # If several calls have the same number, it is unknown which one is missing.
     return np.where(part == 0, np.maximum(found, 0), 0)

@@ -1,4 +1,4 @@
-"""Flight recorders of all ranks: missing, differing and waiting calls."""
+"""View of all flight recorders: missing, differing and unfinished collectives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PART = ("record_number", "group", "group_description", "sequence", "collective"
 _CALLS = "rank_calls"
 _MEMBERS = "group_members"
 _OVERWRITTEN = "flight.overwritten_calls"
-# differing collectives that get details
+# maximum number of differing collectives with details
 _MAX_DETAILED = 1000
 # replaces "finished" if group members have no dump
 FINISHED_HERE = "finished here"
@@ -49,14 +49,14 @@ _RANK = re.compile(r"rank(\d{1,6})\Z")
 
 
 class RanksCollectives(DeclaredView, entry=VIEW):
-    """The view of all flight recorders of a run."""
+    """Compares all flight recorders of a run."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant: one part serves all parameters."""
+        """Returns a constant, because parts do not depend on parameters."""
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the collectives of one rank, with times of its clock, and the members of its groups."""
+        """Returns the collectives of one rank, with times by its own clock, and the members of its groups."""
         data = calls_of(flight)
         data = data.append_column("called_at_ns", pc.add(data["call_created_ns"], flight.origin_ns)).select(_PART)
         data = data.filter(pc.is_valid(data["sequence"]))
@@ -98,13 +98,13 @@ class RanksCollectives(DeclaredView, entry=VIEW):
 
 
 def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group, Int64], dict[_Group, tuple[int, ...]]]:
-    """Positions of each group's workers with complete buffers, and the ranks of the group without a dump."""
+    """Indices of the workers of each group whose buffer is complete; and the ranks of the group without a dump."""
     ranks: dict[_Group, set[int]] = {}
     for part in parts:
         data = part.frames[_MEMBERS].data
         for *key, rank in zip(*(column.to_pylist() for column in data.columns), strict=True):
             ranks.setdefault((key[0], key[1]), set()).add(rank)
-    # A rank with a wrapped ring may have called collectives that it no longer records.
+    # If the ring buffer wrapped, earlier calls of the rank are overwritten.
     whole = {i for i, part in enumerate(parts) if not part.facts[_OVERWRITTEN]}
     found = {
         key: np.array(sorted(place[rank] for rank in each if rank in place and place[rank] in whole), np.int64)
@@ -114,7 +114,6 @@ def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group,
 
 
 def _ranks_without_dump(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-    """Ranks without a dump by group number."""
     codes, first = np.unique(found.group, return_index=True)
     calls = found.calls.take(pa.array(found.usual[first]))
     names = zip(*(calls[key].to_pylist() for key in ("group", "group_description")), strict=True)
@@ -122,7 +121,9 @@ def _ranks_without_dump(found: Matched, without: Mapping[_Group, tuple[int, ...]
 
 
 def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Frame:
-    """All collectives: differing ones first, by time; then the last called one first."""
+    """Differing or missing collectives first, then unfinished ones, both in time order; then finished ones, latest
+    first.
+    """
     rank = {DIFFERS: 0, NOT_CALLED: 0, UNFINISHED: 1, FINISHED: 2}
     severity = np.array([rank[code] for code in range(len(VERDICTS))])[found.verdict]
     at = np.arange(len(found))
@@ -208,7 +209,9 @@ def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -
 
 
 def _answer(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
-    """The sentence about the hang: the first differing collective with waiting ranks, else the first unfinished one."""
+    """Finding about the hang: the first missing or differing collective with waiting ranks, else the first
+    unfinished one.
+    """
     waiting = found.called - found.finished
     wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
     for rows in (wrong & (waiting > 0), found.verdict == UNFINISHED, wrong):
@@ -227,7 +230,7 @@ _GROUP = "{collective} number {sequence} of group {group}"
 
 
 def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump: tuple[int, ...]) -> Notice:
-    """The finding about a collective; ``without_dump`` are the ranks of its group without a dump."""
+    """Finding about a collective. ``without_dump`` are the ranks of its group without a dump."""
     call = found.calls.take(pa.array([found.usual[row]])).to_pylist()[0]
     waiting = int(found.called[row] - found.finished[row])
     figures = [

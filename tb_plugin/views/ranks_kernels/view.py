@@ -1,4 +1,4 @@
-"""Rank kernels: kernels whose duration differs most between ranks."""
+"""Rank kernels view: kernels whose duration differs most between ranks."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-# kinds of kernels per rank, those with most time; the others are counted
+# maximum number of kernel kinds per rank, most time first; the others are only counted
 MOST_GROUPS = 2000
-# rows of the map
+# maximum number of rows of the heat map
 MAX_MAP_ROWS = 12
-# kernel arguments of some profiles; others have shapes and types of the launching operator
+# kernel arguments recorded by some profilers; otherwise those of the launching operator are used
 _SHAPES, _TYPES = "Input Shapes", "Input Data Types"
 _LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
 _REST = "left_out"
@@ -97,14 +97,14 @@ METRICS = SHARED.adding(
 
 
 class RanksKernels(DeclaredView, entry=VIEW):
-    """The view of the kernels of all workers of a run and span."""
+    """Compares the kernels of all workers of a run and span."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the selected steps, since kernels are summed over them."""
+        """Returns the selected steps, because kernels are summed over them."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the kinds of kernels of one worker with most time. Raises BadRequest for unknown steps."""
+        """Returns the kinds of kernels of one worker that take most time. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         data, left_out, left_out_ns = _kinds(trace, _kernels(trace, selection.of(trace, EventKind.KERNEL)))
         frame = Frame(OF_RANK, "Kernels", METRICS.columns(*data.column_names), data, _KEY, "name")
@@ -131,7 +131,7 @@ class RanksKernels(DeclaredView, entry=VIEW):
 
 @dataclass(frozen=True)
 class Kind:
-    """Kernels with equal name, shapes and types; ``means`` and totals refer to the workers that ran them."""
+    """Kernels with equal name, input shapes and types. Lists have one value per worker that ran them."""
 
     key: tuple[str, str, str]
     workers: list[str]
@@ -139,58 +139,58 @@ class Kind:
     means: list[float]
     total_ns: int
     per_step: list[float]
-    """Total per step of each worker."""
+    """Total time per step, ns."""
     absent: bool = False
-    """Some worker did not run it."""
+    """At least one worker did not run it."""
     single: str | None = None
-    """The only worker that ran it; None if several did or if skipped kinds hide others."""
+    """The only worker that ran it; None if there are several, or if a worker's list is incomplete."""
 
     @property
     def variance(self) -> float:
-        """Returns the variance of the mean durations over workers, 0 for one worker."""
+        """Returns the variance of the mean durations over workers; 0 for one worker."""
         middle = sum(self.means) / len(self.means)
         return sum((mean - middle) ** 2 for mean in self.means) / len(self.means)
 
     @property
     def slowest(self) -> int:
-        """Returns the position of the worker with the largest mean."""
+        """Returns the index of the worker with the largest mean duration."""
         return max(range(len(self.means)), key=lambda place: self.means[place])
 
     @property
     def fastest(self) -> int:
-        """Returns the position of the worker with the smallest mean."""
+        """Returns the index of the worker with the smallest mean duration."""
         return min(range(len(self.means)), key=lambda place: self.means[place])
 
     @property
     def longest(self) -> int:
-        """Returns the position of the worker with the largest total per step."""
+        """Returns the index of the worker with the largest total per step."""
         return max(range(len(self.per_step)), key=lambda place: self.per_step[place])
 
     @property
     def shortest_ns(self) -> float:
-        """Returns the smallest total per step, 0 if a worker did not run it."""
+        """Returns the smallest total per step; 0 if a worker did not run it."""
         return 0.0 if self.absent else min(self.per_step)
 
     @property
     def spread_ns(self) -> float:
-        """Returns the range of totals per step, ns."""
+        """Returns the largest minus the smallest total per step, ns."""
         return max(self.per_step) - self.shortest_ns
 
     @property
     def slower(self) -> float | None:
-        """Returns the relative excess of the slowest over the fastest mean; None if the fastest is 0."""
+        """Returns the slowest minus the fastest mean, divided by the fastest; None if the fastest is 0."""
         low = self.means[self.fastest]
         return self.means[self.slowest] / low - 1 if low > 0 else None
 
 
 def _kernels(trace: TraceTable, rows: Int64) -> Int64:
-    """Compute kernels: the duration of communication depends on the other ranks."""
+    """Excludes communication, because its duration depends on the other ranks."""
     found: Int64 = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
     return found
 
 
 def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
-    """Kinds of kernels with most time, and number and time of the others."""
+    """Kinds of kernels with most time; and the number and total time of the others."""
     shapes, types = _facts(trace)
     groups = group(trace.name[rows], shapes[rows], types[rows])
     dur = trace.dur_ns[rows]
@@ -216,13 +216,13 @@ def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
 
 
 def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
-    """Shapes and types of each row: the kernel's own, else those of the operator that launched it."""
+    """Input shapes and types of each row: recorded for the kernel, else those of the operator that launched it."""
     operator = trace.operator
     found = []
     for key, of_operators in ((_SHAPES, trace.operators.shapes), (_TYPES, trace.operators.types)):
         text = np.full(len(trace) + 1, MISSING, np.int32)
         text[trace.operators.row] = of_operators
-        own = text[operator]  # -1 is the last place: no operator, no text
+        own = text[operator]  # -1 (no operator) selects the last entry, which is empty
         for column in trace.others:
             if column.key == key and column.is_text:
                 own[column.row] = column.value
@@ -232,14 +232,14 @@ def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
 
 def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
     found: dict[tuple[str, str, str], list[tuple[str, int, int, float]]] = defaultdict(list)
-    # Workers without any kernel did not record them, so they do not count as workers without a kernel.
+    # Workers without any kernels did not record them, so they are ignored.
     parts = [part for part in parts if part.frames[OF_RANK].data.num_rows]
     for part in parts:
         data, steps = part.frames[OF_RANK].data, max(len({*(params.steps or part.steps)}), 1)
         for *key, calls, total in zip(*(data[name].to_pylist() for name in (*_KEY, "calls", "total_ns")), strict=True):
             name, shape, types = (text or "" for text in key)
             found[name, shape, types].append((part.worker, calls, total, total / steps))
-    # A worker that skipped kinds may have run kernels that it does not list.
+    # A worker with an incomplete list may have run kernels that are not listed.
     lists_all = {part.worker for part in parts if not part.frames[_REST].data.num_rows}
     kinds = []
     for kind, rows in found.items():
@@ -293,7 +293,7 @@ def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
 
 
 def _columns(data: pa.Table) -> list[Column]:
-    """Columns with long texts after the numbers; types are hidden by default."""
+    """Columns with long texts last; types are hidden by default."""
     texts = {*_KEY[1:], "only_worker"} & {*data.column_names}
     empty = tuple(key for key in texts if not any(data[key].to_pylist()))
     keys = [key for key in data.column_names if key not in _KEY[1:]]
@@ -307,7 +307,7 @@ def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:
 
 
 def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """The kernel whose total differs most between workers, and the one whose mean duration does."""
+    """Findings about the kernels whose total and whose mean duration differ most between workers."""
     if workers < 2 or not kinds:
         return
     yield from _total_notice(kinds)
@@ -334,7 +334,7 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
 
 
 def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
-    """The kernel whose total differs most, and kernels that run on one worker only."""
+    """Finding about the kernel whose total differs most, and about kernels that run on one worker only."""
     kind = min(kinds, key=lambda kind: (-kind.spread_ns, kind.key))
     if not kind.spread_ns:
         return
@@ -356,7 +356,7 @@ def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
 
 
 def _slowest_worker_notice(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """The worker that is slowest for more than half of the common kernels."""
+    """Finding about the worker that is slowest for more than half of the kernels that all workers run."""
     shared = [kind for kind in kinds if len(kind.workers) == workers and kind.variance]
     counts = Counter(kind.workers[kind.slowest] for kind in shared)
     worker, count = counts.most_common(1)[0] if counts else ("", 0)
@@ -371,7 +371,7 @@ def _slowest_worker_notice(kinds: Sequence[Kind], workers: int) -> Iterator[Noti
 
 
 def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
-    """A line per kind of kernels: relative excess of each worker over the fastest one."""
+    """Heat map: how much longer each kind of kernel takes on each worker than on the fastest one."""
     lines = []
     for number, kind in enumerate(kinds):
         low = kind.means[kind.fastest]

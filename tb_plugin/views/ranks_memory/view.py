@@ -27,14 +27,14 @@ _CATEGORIES = tuple(f"rank_{name}_bytes" for name in ORDER)
 
 
 class RanksMemory(DeclaredView, entry=VIEW):
-    """The view of the snapshots of all workers of a run and span."""
+    """Compares the memory snapshots of all workers of a run and span."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant: each part uses the device with most events."""
+        """Returns a constant, because a part always uses the device with most events."""
         return ()
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the levels of one rank, and its memory states at the peak."""
+        """Returns the memory levels of one rank, and its parameters, gradients and optimizer state."""
         device = levels_of_device(snapshot, Params())
         levels, found = levels_of(device), categories_of_blocks(device)
         rows = device.allocated(levels.peak())
@@ -85,7 +85,7 @@ def _frame(data: pa.Table) -> Frame:
 
 
 def _states(device: DeviceLevels, at: int | None = None) -> Frame:
-    """Parameters, gradients and optimizer state after an event, by default at their largest total."""
+    """Parameters, gradients and optimizer state after event ``at``, by default at their largest total."""
     begin, freed, size = (device.block(name) for name in ("begin", "freed", "size"))
     return states_frame(categories_of_blocks(device).of, begin, freed, size, at)
 
@@ -103,7 +103,7 @@ def _headline(data: pa.Table) -> Figures:
 
 
 def _answer(data: pa.Table) -> Iterator[Notice]:
-    """The rank with the largest peak, and the distance to the smallest peak."""
+    """Finding about the rank with the largest peak, compared with the smallest peak."""
     names, most = data["worker"].to_pylist(), data["most_allocated_bytes"].to_pylist()
     if len(names) < 2:
         return
@@ -121,7 +121,7 @@ def _answer(data: pa.Table) -> Iterator[Notice]:
 
 
 def _bars(data: pa.Table) -> Series:
-    """A bar per rank: the categories of its peak."""
+    """Chart of the memory at the peak by category, one bar per rank."""
     sizes = {key: data[key].to_pylist() for key in _CATEGORIES}
     # Without categories the whole peak is unknown; a missing bar would look like 0 bytes.
     unknown = _CATEGORIES[ORDER.index("unknown")]
@@ -150,7 +150,7 @@ def _notes(data: pa.Table) -> list[Notice]:
 
 
 def _repeated(parts: Sequence[Part]) -> list[Notice]:
-    """Parameters, gradients and optimizer state that all ranks repeat, if they are most of them."""
+    """Finding about parameters, gradients and optimizer state that all ranks repeat."""
     found = repeated([counts_of(part) for part in parts])
     if found is None:
         return []

@@ -1,4 +1,4 @@
-"""The view ``segments``."""
+"""The ``segments`` view."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOST_RUNS = 100
 
 
 def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
-    """Returns the events at which memory ran out."""
+    """Returns the out-of-memory events, one per row."""
     words = stack_words(device.snapshot)
     stack = np.array([one.stack for one in found], np.int64)
     runs = [one.obstacles for one in found]
@@ -51,7 +51,10 @@ def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
 
 
 def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
-    """Returns, by segment, the run of blocks with fewest live bytes that blocks the request."""
+    """Returns the blocks that prevent a request from fitting, one row per segment.
+
+    Each row has the adjacent blocks that would have to be released, those with the fewest live bytes.
+    """
     snapshot = device.snapshot
     moment = one.moment if one else moment_at(device, MISSING)
     runs = one.obstacles if one else obstacles_to(moment, 0, np.zeros(len(moment.rows), np.bool_))

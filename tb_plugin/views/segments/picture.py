@@ -19,7 +19,7 @@ MOST_PIECES = 30_000
 
 
 def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
-    """Returns the map of a moment; ``in_way`` flags the blocks in the way of a request."""
+    """Returns the map of a moment. ``in_way`` flags the blocks that prevent a request."""
     device, rows = moment.levels, moment.rows
     snapshot = device.snapshot
     of, keys = _groups(moment)
@@ -60,7 +60,10 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
 
 
 def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
-    """Returns the group of each row, and stream and pool of each group; the shared pool and its default stream come first."""
+    """Returns the group of each segment, and pool and stream of each group.
+
+    The shared pool and its default stream come first.
+    """
     pairs = list(zip(moment.rows.pool.tolist(), moment.rows.stream.tolist(), strict=True))
     snapshot = moment.levels.snapshot
 
@@ -97,7 +100,10 @@ def _group_payloads(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> l
 
 
 def _pieces(moment: Moment) -> tuple[Int64, int]:
-    """Returns the blocks that start a piece, and the size of a cell: small neighbours of one kind within a cell merge."""
+    """Returns the first block of each drawn piece, and the cell size in bytes.
+
+    Small adjacent blocks of the same kind in one cell are drawn as one piece.
+    """
     cell = 0
     first = np.arange(len(moment.block))
     while len(first) > MOST_PIECES:
@@ -119,7 +125,6 @@ def _pieces(moment: Moment) -> tuple[Int64, int]:
 
 
 def _largest(size: Int64, first: Int64, count: Int64) -> Int64:
-    """Returns the largest block of each piece, the first of equal ones."""
     if len(first) == len(size):
         return first
     piece = np.repeat(np.arange(len(first)), count)
@@ -133,7 +138,6 @@ def _sums(size: Int64, first: Int64) -> Int64:
 
 
 def _distinct(texts: pa.Array) -> tuple[list[str], Int64]:
-    """Returns distinct texts and the position of each text among them, -1 for null."""
     encoded = texts.dictionary_encode()
     places = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int64)
     return encoded.dictionary.to_pylist(), places

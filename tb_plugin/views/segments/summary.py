@@ -1,4 +1,4 @@
-"""Figures of a moment, and its place in the history."""
+"""Figures of a moment, and its position in the history."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _CHUNK = 1 << 20
 
 
 def usual_request(moment: Moment, oom: RunningOut | None) -> int:
-    """Returns the default request size for the gap figures."""
+    """Returns the default request size in bytes: the failed request, otherwise the largest live block."""
     return oom.requested if oom else int(moment.size.max(initial=0))
 
 
 def summary_of(moment: Moment) -> Figures:
-    """Returns the headline of a moment."""
+    """Returns the headline figures of a moment."""
     device, free, largest = moment.levels, moment.free, moment.largest_gap
     outside = device.block("size")[moment.outside]
     requested = device.block("requested")[moment.block]
@@ -64,7 +64,7 @@ def oom_of(one: RunningOut) -> Figures:
 
 
 def place_of(device: DeviceLevels, at: int) -> Figures:
-    """Returns the selected event, and the next and previous event of each kind."""
+    """Returns the selected event, and the previous and next event of each kind."""
     figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", device.count)]
     if at >= 0:
         events, row = device.snapshot.events, device.events.start + at
@@ -107,7 +107,7 @@ def _before(device: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int |
 
 
 def gap_sizes_of(moment: Moment) -> tuple[Series, Series]:
-    """Returns the bytes and the number of gaps by size, in powers of two."""
+    """Returns bytes and number of gaps by size. Bins are powers of two."""
     size = moment.gaps.size
     power = np.frexp(size.astype(np.float64))[1] - 1  # exact: sizes are below 2**53
     low, high = (int(power.min()), int(power.max())) if len(size) else (9, 9)

@@ -23,7 +23,7 @@ KINDS = np.array(["small", "large", "small expandable", "large expandable"])
 
 
 def segments_frame(moment: Moment) -> Frame:
-    """Returns the segments with their allocated and free bytes."""
+    """Returns the allocated and free bytes of each segment."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.levels.snapshot
     words = stack_words(snapshot)
@@ -68,7 +68,7 @@ def _kinds(is_large: Bool, is_expandable: Bool) -> pa.Array:
 
 
 def pools_frame(moment: Moment, request: int) -> Frame:
-    """Returns the memory of each stream, pool and segment kind, and the free bytes too small for a request."""
+    """Returns one row per stream, pool and kind of segment, with the free bytes in gaps smaller than ``request``."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.levels.snapshot
     keys = np.stack(
@@ -138,7 +138,7 @@ def blocks_frame(moment: Moment) -> Frame:
 
 
 def pinning_frame(moment: Moment) -> Frame:
-    """Returns the blocks whose release would return most memory to the driver."""
+    """Returns the blocks whose release would return the most memory to the driver."""
     freed = pinned_by(moment)
     at = np.flatnonzero(freed > 0)
     at = at[np.lexsort((moment.size[at], -freed[at]))][:MOST_PINNING]

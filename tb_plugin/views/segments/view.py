@@ -1,4 +1,4 @@
-"""Segments view: blocks and gaps of a device after any event."""
+"""Blocks and gaps of a device after any event."""
 
 from __future__ import annotations
 
@@ -48,10 +48,12 @@ OWN = ("device", "at", "size")
 
 
 class Segments(DeclaredView, entry=VIEW):
-    """The state of memory at any moment, which shows fragmentation."""
+    """Memory segments at any moment, to show fragmentation."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the device, the moment and the request size that gaps are compared with."""
+        """Returns the parameters that ``part`` depends on: device, moment, and the request size to compare gaps
+        with.
+        """
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
@@ -99,7 +101,6 @@ class Segments(DeclaredView, entry=VIEW):
 
 
 def _answer_of(moment: Moment, oom: RunningOut | None) -> Notices:
-    """Returns the sentence about a moment; ``oom`` is the failed request at that event, if any."""
     if oom is not None:
         text, figures = sentence_of(oom)
         notices = [Notice("segments_moment", "high", text, "", figures)]
@@ -163,7 +164,6 @@ WIDTH = 1000
 
 
 def _reserved_of(device: DeviceLevels) -> Series:
-    """Returns the bytes of the segments of each stream and pool, at each event that changes them."""
     begin, end, size = (device.segment(name).astype(np.int64) for name in ("begin", "end", "size"))
     keys = np.stack((device.segment("pool"), device.segment("stream")), axis=1)
     found, of = np.unique(keys, axis=0, return_inverse=True)
@@ -198,7 +198,7 @@ def _reserved_of(device: DeviceLevels) -> Series:
 
 
 def _drawn_positions(x: Int64, total: Int64) -> Int64:
-    """Returns positions to draw: all of them, or the last and the highest of each column."""
+    """Returns the indices to draw: all, or the last and the highest value of each column."""
     if len(x) <= WIDTH:
         return np.arange(len(x))
     column = (x - x[0]) * (WIDTH // 2) // max(int(x[-1] - x[0]) + 1, 1)

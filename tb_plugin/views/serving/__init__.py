@@ -1,4 +1,4 @@
-"""The view ``serving``."""
+"""The ``serving`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of Serving: work and speed of server steps."""
+"""Metrics of server steps: work and speed."""
 
 from __future__ import annotations
 

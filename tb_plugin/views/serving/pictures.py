@@ -1,4 +1,4 @@
-"""Pictures of server steps: times, kernels, batch and tokens."""
+"""Charts of server steps: times, kernels, batch and tokens."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def times(found: Taken) -> Breakdown:
 
 
 def category_of(mode: Mode) -> str:
-    """Returns the color of a mode."""
+    """Returns the color category of a mode."""
     return f"mode_{word(mode)}"
 
 
@@ -61,7 +61,7 @@ def classes(found: Taken) -> Series:
 
 
 def scatters(found: Taken) -> dict[str, Payload]:
-    """Returns step time over batch size and over tokens, if at least two steps report them."""
+    """Returns step time over batch size and over tokens, each if at least two steps report the size."""
     served, found_scatters = found.trace.steps.served, dict[str, Payload]()
     for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):
         known = found.steps[values[found.steps] != MISSING]

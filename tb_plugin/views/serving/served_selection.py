@@ -1,4 +1,4 @@
-"""Selected steps of a server and those used for decode figures."""
+"""Selected steps of a server, and those used for decode figures."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
-# Cause of a slow step whose device is not idle longer.
+# Cause of a slow step whose device is not idle for longer than usual.
 WORK = "Its own work"
 
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """Selected steps of a trace and their numbers. Positions are those of the trace's steps."""
+    """Selected server steps and their numbers. ``steps`` are indices of the trace's steps."""
 
     trace: TraceTable
     numbers: ServedSteps
     steps: Int64
     figure_steps: Int64
-    """Steps used for decode figures: the steady state, else all selected steps."""
+    """Steps used for decode figures: the steady state, or all selected steps if there is none."""
     is_steady: bool
 
     def of(self, mode: Mode, *, told: bool = False) -> Int64:
-        """Returns the selected steps of a mode, or only those used for the figures."""
+        """Returns the selected steps of a mode. With ``told``, returns only those used for decode figures."""
         steps = self.figure_steps if told else self.steps
         return steps[in_mode(self.trace, mode)[steps]]
 
     @cached_property
     def modes(self) -> list[Mode]:
-        """Returns the modes of the selected steps, most time first."""
+        """Returns the modes of the selected steps, longest time first."""
         time = {mode: int(self.time_ns[self.of(mode)].sum()) for mode in Mode if len(self.of(mode))}
         return sorted(time, key=lambda mode: (-time[mode], mode))
 
     @cached_property
     def time_ns(self) -> Int64:
-        """Returns the time of every step of the trace."""
+        """Returns the duration of every step of the trace."""
         return self.trace.steps.end_ns - self.trace.steps.start_ns
 
     @cached_property
     def class_time(self) -> dict[Mode, dict[KernelClass, int]]:
-        """Returns the summed kernel durations of each mode by class; only modes with kernels."""
+        """Returns the kernel time of each mode by kernel class. Modes without kernels are omitted."""
         numbers, trace = self.numbers, self.trace
         kernels = trace.kind[numbers.row] == EventKind.KERNEL
         mode = trace.steps.served.mode[numbers.step]
@@ -63,7 +63,10 @@ class Taken:
 
     @cached_property
     def why(self) -> dict[int, str]:
-        """Returns the main extra time of each outlier over the median decode step: an idle cause or its own work."""
+        """Returns, for each unusually slow step, what adds the most time compared to the median decode step.
+
+        That is an idle cause, or the step's own work.
+        """
         unusual = self.steps[self.numbers.is_unusual[self.steps]]
         usual = np.flatnonzero(
             in_mode(self.trace, Mode.DECODE) & ~self.numbers.is_unusual & (self.numbers.period_ns != MISSING)
@@ -85,7 +88,7 @@ class Taken:
 
 
 def taken(trace: TraceTable, steps: Int64, *, everything: bool) -> Taken:
-    """Returns the selected steps; the steady state is used for figures unless all are requested."""
+    """Returns the selected steps. Figures use the steady state, unless ``everything``."""
     numbers = served_steps(trace)
     begin, end = numbers.steady
     steady = not everything and end > begin

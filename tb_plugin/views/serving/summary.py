@@ -1,4 +1,4 @@
-"""The answer and headline of Serving."""
+"""The answer and headline figures about server steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _gap(found: Taken, *, told: bool = True) -> float | None:
 
 
 def figures_of(found: Taken) -> dict[str, float | None]:
-    """Returns the numbers by key: tokens of the selected steps; decode numbers of the steps used for figures."""
+    """Returns the figures by key. Token figures use the selected steps; decode figures use ``figure_steps``."""
     decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
     time = found.time_ns[decoding]
     cycles = decoding[numbers.period_ns[decoding] != MISSING]
@@ -127,7 +127,7 @@ def _batch(found: Taken) -> str:
     return "" if low == MISSING else f"batch {low}" if low == high else f"batch {low} to {high}"
 
 
-# Fewer decode steps are not typical.
+# Fewer decode steps are not representative.
 FEW = 4
 _MAKING = (Mode.DECODE, Mode.MIXED)
 

@@ -29,12 +29,12 @@ _STATED = {
 
 
 def word(mode: int) -> str:
-    """Returns the display word of a mode, "unknown" if not recorded."""
+    """Returns the display name of a mode; "unknown" if not recorded."""
     return Mode(mode).word or "unknown"
 
 
 def by_step(found: Taken) -> Frame:
-    """Returns one row per selected step, in order of time."""
+    """Returns one row per selected step, sorted by time."""
     steps, trace, numbers = found.steps, found.trace, found.numbers
     served = trace.steps.served
     period, generated = numbers.period_ns[steps], served.generated[steps]
@@ -71,12 +71,11 @@ def by_step(found: Taken) -> Frame:
 
 
 def _known(values: Int64) -> pa.Array:
-    """Values with null for missing ones."""
     return pa.array(values, mask=values == MISSING)
 
 
 def by_mode(found: Taken) -> Frame:
-    """Returns one row per mode, most time first."""
+    """Returns one row per mode, longest time first."""
     rows = [_of_mode(found, mode) for mode in found.modes]
     keys = list(rows[0]) if rows else ["mode"]
     types = {"mode": pa.string(), "mode_steps": pa.int64(), "mode_generated": pa.int64()}
@@ -115,7 +114,7 @@ def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
 
 
 def by_class(found: Taken) -> Frame:
-    """Returns one row per mode and kernel class, most time first."""
+    """Returns one row per mode and kernel class, longest time first."""
     rows = [
         (word(mode), TITLES[each], time, time / sum(of.values()))
         for mode, of in found.class_time.items()

@@ -1,4 +1,4 @@
-"""Diff of two memory snapshots by stack."""
+"""Difference of two memory snapshots by stack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tb_plugin.views.snapshot_diff import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
-# Title of the compared moment, by table.
+# Titles of the compared moments, by table.
 MOMENTS = {"peak_stacks": "At the peak", "end_stacks": "At the snapshot"}
 FIGURES = (
     "most_allocated_bytes",
@@ -41,14 +41,14 @@ _HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allo
 
 
 class SnapshotDiff(DeclaredView, entry=VIEW):
-    """The view of two snapshots: the first part is the baseline, the second the experiment."""
+    """Compares two memory snapshots: the first part is the baseline, the second the experiment."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the device."""
         return (params.get("device"),)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the allocated memory of one side by stack. Raises BadRequest for a device that it lacks."""
+        """Returns the allocated memory of one side by stack. Raises BadRequest for an unknown device."""
         device = levels_of_device(snapshot, params)
         levels = levels_of(device)
         most, reserved = int(levels.allocated.max()), int(levels.reserved.max())
@@ -62,7 +62,7 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, {}, tuple(frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one page of one table. A single part is compared with itself."""
+        """Returns the page, or a page of one table. A single part is compared with itself."""
         base, exp = parts[0], parts[-1]
         frames = {"snapshot_figures": _figures(base, exp)}
         frames |= {name: _compared(name, base.frames[name].data, exp.frames[name].data) for name in MOMENTS}
@@ -75,7 +75,7 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
 
 
 def _allocated_by_stack(device: DeviceLevels, at: int, name: str) -> Frame:
-    """Returns the allocated memory of one side at a moment by stack text; stack numbers differ between files."""
+    """Memory allocated after event ``at`` by stack text, because stack ids differ between files."""
     rows = device.allocated(at)
     words = stack_words(device.snapshot)
     stack = device.block("stack")[rows].astype(np.int64)

@@ -1,4 +1,4 @@
-"""The view ``stack_profile``."""
+"""The ``stack_profile`` view."""
 
 from __future__ import annotations
 

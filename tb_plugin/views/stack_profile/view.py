@@ -1,4 +1,4 @@
-"""View of stack files: flame graph, functions, callers and callees."""
+"""Stack files: flame graph, functions, callers and callees."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
 from tb_plugin.views.stack_profile import VIEW
 
-# Places with the largest values; ``Tree.total_nodes`` counts all.
+# Maximum number of places, those with the largest values. ``Tree.total_nodes`` is the number of all places.
 NODES_SENT = 10_000
 FILE = "the file"
 _UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes", "samples": "count", "nodes": "count", "value": "count"}
@@ -64,14 +64,14 @@ METRICS = SHARED.adding(
 
 
 class StackProfileAnalysis(DeclaredView, entry=VIEW):
-    """The view of a stack file."""
+    """Merged stacks of a stack file."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the requested function and profiles of the file."""
+        """Returns the parameters that ``part`` depends on: the function and the profiles of the file."""
         return (params.get("function"), params.values("thread"))
 
     def part(self, profile: StackProfile, params: Params) -> Part:
-        """Returns places and functions, or callers and callees of a ``function``. Raises BadRequest, NotFoundError."""
+        """Returns stacks and functions, or callers and callees of a ``function``. Raises BadRequest, NotFoundError."""
         coverage = CoverageInfo(complete=profile.report.complete)
         terms, chosen = _terms(profile), _selected_profiles(profile, params)
         places = laid(profile, chosen)
@@ -99,7 +99,7 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, facts, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -110,7 +110,7 @@ def _terms(profile: StackProfile) -> Terms:
 
 
 def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]:
-    """Returns the requested profile numbers; none means all. Raises BadRequest for an unknown one."""
+    """Returns the requested profile numbers; empty means all. Raises BadRequest for an unknown one."""
     known = {str(number): number for number in range(len(profile.threads))}
     requested = sorted(set(params.values("thread")) - {""})
     for each in requested:
@@ -121,7 +121,7 @@ def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]
 
 @remembered
 def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
-    """Returns the merged places of some profiles of the file, or of all."""
+    """Returns the merged stacks of some profiles of the file. An empty ``threads`` selects all."""
     found = profile.places
     some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
     parent = places_of(some, len(found.label))[found.parent[some]]
@@ -146,7 +146,6 @@ def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
 
 
 def _threads(profile: StackProfile) -> Frame:
-    """Returns the profiles of the file, largest first; none if it has unnamed stacks only."""
     sums = np.zeros(len(profile.threads), np.int64)
     np.add.at(sums, profile.places.thread, profile.places.own)
     order = np.argsort(-sums, kind="stable") if profile.threads != ("",) else np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""The view ``stacks``."""
+"""The ``stacks`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded call stacks of operators as frames, if Python calls are missing."""
+"""Call stacks recorded with operators, for traces without Python calls."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Backtraces:
-    """Distinct stacks of a trace: concatenated frame labels, outermost frame first."""
+    """Distinct call stacks of a trace, as concatenated frame labels, outermost frame first."""
 
     of: Int32
-    """Stack number of each row, -1 = none."""
+    """Index of the stack of each row; -1 = none."""
     first: Int64
-    """Start of each stack in ``label``, and the end of the last one."""
+    """Start of each stack in ``label``, followed by the end of the last stack."""
     label: Int64
     texts: pa.Array
-    """Texts of ``labels_of``, followed by frames that no event is named after."""
+    """Texts of ``labels_of``, followed by the texts of frames that are not event names."""
 
 
 @remembered
 def backtraces(trace: TraceTable, fold: str) -> Backtraces:
-    """Returns the recorded stacks of rows. If folded, internal calls of frameworks are removed."""
+    """Returns the recorded stacks of rows. If ``fold`` is "framework", internal calls of frameworks are removed."""
     known = labels_of(trace).texts
     numbers = {text: number for number, text in enumerate(known.to_pylist())}
     stack = np.full(len(trace), MISSING, np.int32)
@@ -57,10 +57,10 @@ def backtraces(trace: TraceTable, fold: str) -> Backtraces:
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """Calls and the backtrace frames around them, by time: parents before children."""
+    """Calls and the frames of their recorded stacks, parents before children."""
 
     place: Int64
-    """Position of each frame's call, -1 for backtrace frames."""
+    """Index of the call; -1 for frames of a recorded stack."""
     parent: Int32
     thread: Int32
     kind: Int64
@@ -71,11 +71,11 @@ def around(
     trace: TraceTable, row: Int64, parent: Int32, thread: Int32, kind: Int64, label: Int64, *, python: bool, fold: str,
     single: bool,
 ) -> Frames:  # fmt: skip
-    """Returns the calls with the frames of their backtraces as only callers.
+    """Returns the calls and the frames of their recorded stacks, which replace other callers.
 
-    Of nested calls, the outermost stack counts. With ``python``, only Python frames are used: an operator stands for the
-    frame that called it, and named ranges stay frames. ``single``: each call gets its own frames; otherwise calls of one
-    thread and stack share them.
+    Of nested calls, only the outermost stack is used. With ``python``, only Python frames are returned: an operator
+    is replaced by the frame that called it, and named ranges remain. With ``single``, each call has its own frames;
+    otherwise calls with the same thread and stack share them.
     """
     stacks = backtraces(trace, fold)
     stack = stacks.of[row]

@@ -1,4 +1,4 @@
-"""Options of Stacks: frames, weight, thread, order, folding."""
+"""Options of merged stacks: frames, weight, threads, order, folding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Bool = npt.NDArray[np.bool_]
 
 WEIGHTS = ("host", "device")
 ORDERS = ("heavy", "time")
-"""``heavy`` merges calls at the same place, most time first; ``time`` merges only consecutive calls, in order."""
+"""``heavy`` merges all calls with the same path, longest first.
+
+``time`` merges only consecutive calls, in time order.
+"""
 # ``framework`` merges internal calls of a framework into the call that entered it.
 FOLDS = ("none", "framework")
 ALL_THREADS = "all"
@@ -27,9 +30,9 @@ ALL_THREADS = "all"
 
 @dataclass(frozen=True)
 class Choice:
-    """Selected frames, weight, threads, order and folding.
+    """Options for merged stacks.
 
-    ``threads`` are keys, ids or names; empty = all non-idle threads, ``ALL_THREADS`` = all.
+    ``threads`` are keys, ids or names. Empty selects all threads that are not idle; ``ALL_THREADS`` selects all.
     """
 
     of: str = "both"
@@ -52,7 +55,7 @@ def choice_of(params: Params) -> Choice:
 
 
 def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> Bool | None:
-    """Returns flags of the selected threads by number; None = all. Raises BadRequest for an unknown thread."""
+    """Returns whether each thread number is selected; None = all. Raises BadRequest for an unknown thread."""
     threads = threads_of(trace, rows)
     if ALL_THREADS in texts or (not texts and not any(thread.idle for thread in threads)):
         return None
@@ -63,7 +66,7 @@ def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> B
 
 
 def _thread_of(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
-    """The thread with this key, or the only one with this name or id. Raises BadRequest."""
+    """Returns the thread with this key, or the only thread with this name or id. Raises BadRequest."""
     ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
     found = [thread for thread in threads if thread.key == text]
     found = found or [thread for thread in threads if text in (thread.name, *ids.get(thread.number, ()))]

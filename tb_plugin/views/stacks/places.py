@@ -31,10 +31,10 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class _Calls:
-    """Frames of the selected threads, by time. Frames that only surround selected calls have no time."""
+    """Frames of the selected threads, sorted by time. Unselected frames that enclose selected calls have no time."""
 
     row: Int64
-    """-1 for frames of a capture."""
+    """Row of the frame; -1 for frames from a capture."""
     parent: Int32
     thread: Int32
     chosen: Bool
@@ -43,7 +43,7 @@ class _Calls:
     backward_host_ns: Int64
     backward_device_ns: Int64
     replayed_kind: Int64
-    """Kinds of the capture's frames, which come last."""
+    """Kinds of the frames from a capture, which come last."""
     replayed_label: Int64
     rest_ns: int
 
@@ -51,10 +51,10 @@ class _Calls:
 def merged(
     trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
 ) -> Places:
-    """Returns merged stacks of the selected calls, per thread if ``by_thread`` or by time.
+    """Returns the merged stacks of the selected calls. Threads are separate if ``by_thread``, or if sorted by time.
 
-    Surrounding frames may start before the selected steps. ``most`` limits the number of places, most time first. Raises
-    BadRequest for an unknown thread.
+    Enclosing frames may start before the selected steps. ``most`` limits the number of places; those with the most
+    time are returned. Raises BadRequest for an unknown thread.
     """
     by_time = choice.order == "time"
     found = (
@@ -67,12 +67,12 @@ def merged(
 
 @remembered
 def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
-    """Returns all places over all threads; cached for the table of functions and its details."""
+    """Returns the merged stacks over all threads; cached, because the table of functions and its details use it."""
     return lay(trace, select_rows(trace, *chosen), choice, False)
 
 
 def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> Laid:
-    """Returns merged stacks of the selected calls. Raises BadRequest for an unknown thread."""
+    """Returns the merged stacks of the selected calls. Raises BadRequest for an unknown thread."""
     calls = _calls(trace, selection, choice)
     labels = labels_of(trace)
     by_time = choice.order == "time"
@@ -107,7 +107,7 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
     first = nodes.first
 
     def sums(values: Int64 | Bool, last: int = 0) -> Int64:
-        """Sums over the calls of each place; backtrace frames have none."""
+        """Sums ``values`` over the calls of each place. Frames of recorded stacks have no values."""
         return nodes.sum(np.append(values if place is None else np.append(values, 0)[place], last))
 
     return Laid(
@@ -125,7 +125,7 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
 
 
 def _one_kind(kind: Int64, label: Int64, count: int) -> None:
-    """Merges scopes that one thread opens as a Python call and another as a module or range."""
+    """Gives scopes with equal names the same kind. One thread may record a Python call, another a module or range."""
     of = np.full(count, EventKind.PYTHON, np.int64)
     for known in (EventKind.ANNOTATION, EventKind.MODULE):
         of[label[kind == known]] = known
@@ -176,14 +176,14 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
 
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
-    """The innermost frame around the launch of device rows, without runtime calls; -1 = none."""
+    """Returns the innermost frame that encloses the launch of each device row, without runtime calls; -1 = none."""
     if choice.of == "operators":
         return _frame_around(trace, trace.operator[work], choice)
     return _frame_around(trace, launched_by(trace, work), choice)  # as for modules
 
 
 def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
-    """The frame of each host row (-1 = none), else the innermost frame around it, without runtime calls; -1 = none."""
+    """Returns the frame of each host row, or the innermost enclosing frame, without runtime calls; -1 = none."""
     place = places_of(stack_frames(trace, choice.of, choice.fold).row, len(trace))
     if choice.of == "operators":
         return place[source]

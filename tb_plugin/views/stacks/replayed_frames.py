@@ -1,4 +1,4 @@
-"""Frames of replayed work: from the launch down into the capture."""
+"""Frames of replayed work, from the launch down into the capture."""
 
 from __future__ import annotations
 
@@ -29,19 +29,22 @@ IS_REPLAY = -2
 
 @dataclass(frozen=True, eq=False)
 class ReplayedFrames:
-    """Frames added after those of a trace; ``parent`` and ``owner`` count both."""
+    """Frames added after the frames of a trace. ``parent`` and ``owner`` are indices into both together."""
 
     parent: Int32
     kind: Int64
     label: Int64
     owner: Int32
-    """The innermost frame of each piece of work, -1 = none."""
+    """Innermost frame of each piece of device work; -1 = none."""
 
 
 def replayed_frames(
     trace: TraceTable, work: Int64, launcher: Int32, row: Int64, parent: Int32, choice: Choice
 ) -> ReplayedFrames:
-    """Returns the frames of replayed device work; ``launcher`` is the frame (of ``row``) around each launch."""
+    """Returns the frames of replayed device work.
+
+    ``launcher`` is the frame that encloses the launch of each piece of work, as an index into ``row``.
+    """
     origins = origins_of(trace)
     scopes = origins.scopes
     if not len(scopes):

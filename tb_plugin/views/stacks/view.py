@@ -1,7 +1,7 @@
-"""Stacks: merged call stacks by CPU or device time.
+"""Merged call stacks by CPU or device time.
 
-Calls with the same path of names form one place. Host time counts at the innermost open frame, device time at the frame that
-launched the work. Self times of all places, or of all functions, sum to the selected time.
+Calls with the same path of names are merged into one place. CPU time is attributed to the innermost open frame,
+device time to the frame that launched the work. The self times of all places add up to the selected time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Stacks(DeclaredView, entry=VIEW):
         return (*params.chosen, *(params.get(key) for key in keys), params.values("thread"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns places, functions and threads; for a ``function``, its callers and callees.
+        """Returns merged stacks, functions and threads; for a ``function``, its callers and callees.
 
         Raises BadRequest for an unknown option, thread or step, NotFoundError for an unknown function.
         """
@@ -74,7 +74,7 @@ class Stacks(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

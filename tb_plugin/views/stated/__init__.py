@@ -1,4 +1,4 @@
-"""The view ``stated``."""
+"""The ``stated`` view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vendor tables: ready-made tables and allocator records of a profile."""
+"""Tables and allocator records that the profiler reports."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ROW = Metric("stated_row", "Row", "count", "Row number in the reported table.")
 
 
 class VendorTables(DeclaredView, entry=VIEW):
-    """Tables that the profiler reports ready-made."""
+    """Tables that the profiler reports."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the steps; they do not change the tables."""
+        """Returns the parameters that ``part`` depends on: the steps. They do not change the tables."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -36,7 +36,7 @@ class VendorTables(DeclaredView, entry=VIEW):
         return Part(select_rows(trace, params.steps).coverage, {}, frames, {}, tuple(frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page or one of its tables."""
+        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -79,9 +79,9 @@ def _null_if_missing(values: npt.NDArray[np.signedinteger]) -> pa.Array:
 
 
 def _column_parts(trace: TraceTable, column: ReportedColumn) -> tuple[str, str, Unit, pa.Array]:
-    """Returns key, title, unit and values of a column; an unknown unit goes into the title.
+    """Returns key, title, unit and values of a column. The title includes a unit that the page does not know.
 
-    Clock times are relative to the first event of the timeline: browsers lose digits of times since 1970.
+    Wall-clock times become relative to the first event, because browsers lose digits of times since 1970.
     """
     unit = _unit(column.values)
     if column.unit == SINCE_1970 and pa.types.is_integer(column.values.type):

@@ -1,4 +1,4 @@
-"""The view ``timeline``."""
+"""The ``timeline`` view."""
 
 from __future__ import annotations
 

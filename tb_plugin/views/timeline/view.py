@@ -1,6 +1,6 @@
-"""Timeline: lanes and levels of all events.
+"""Lanes and zoom levels of all events.
 
-Events are sent in tiles at the resolution of the screen.
+The events themselves are sent in tiles, at the resolution of the screen.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ SLICES = 1200
 
 
 class TimelineAnalysis(DeclaredView, entry=VIEW):
-    """Lanes and levels of a trace, independent of the selected steps."""
+    """Lanes and zoom levels of a trace, independent of the selected steps."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on. Steps do not filter the timeline."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns lanes and levels."""
+        """Returns lanes and zoom levels."""
         head = head_of(pyramid_of(trace))
         payloads: dict[str, Payload] = {"timeline": head}
         if len((failures := failures_of(trace)).row):
@@ -42,12 +42,12 @@ class TimelineAnalysis(DeclaredView, entry=VIEW):
         return Part(select_rows(trace, params.steps).coverage, payloads=payloads, layout=tuple(payloads))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the timeline's head."""
+        """Returns lanes and zoom levels for the page."""
         return answer_view(self, parts[0], params)
 
 
 def head_of(pyramid: Pyramid) -> Timeline:
-    """Returns lanes, levels and the utilization of the whole trace."""
+    """Returns lanes, zoom levels and the utilization of the whole trace."""
     trace = pyramid.trace
     groups = np.append(pyramid.lane[pyramid.groups[:-1]], len(pyramid.lanes))
     work = of_kind(trace.kind, *DEVICE_WORK)

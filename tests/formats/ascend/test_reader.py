@@ -79,8 +79,8 @@ PARTS = {
     "kernel_details.csv": lambda raw: "add" in raw.strings.take(raw.name).to_pylist(),
     "operator_memory.csv": lambda raw: len(raw.blocks.start_ns) == 4 and len(raw.memory.time_ns) == 6,
     "memory_record.csv": lambda raw: len(raw.totals.time_ns) == 1,
-    "step_trace_time.csv": lambda raw: "step_times" in [table.name for table in raw.stated],
-    "op_statistic.csv": lambda raw: "op_statistic" in [table.name for table in raw.stated],
+    "step_trace_time.csv": lambda raw: "step_times" in [table.name for table in raw.reported_tables],
+    "op_statistic.csv": lambda raw: "op_statistic" in [table.name for table in raw.reported_tables],
     "profiler_info_3.json": lambda raw: raw.metadata.get("with_stack") is True,
     "profiler_metadata.json": lambda raw: raw.metadata.get("note") == "mine",
 }

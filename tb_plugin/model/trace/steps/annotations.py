@@ -1,7 +1,6 @@
-"""Steps from server annotations.
+"""Steps from annotations of inference servers.
 
-All regexes run in RE2 (pyarrow): linear in the text. Each name is checked once; a trace without matching names costs
-nothing more.
+All regular expressions run in RE2 (pyarrow), in linear time. Each distinct name is checked once.
 """
 
 from __future__ import annotations
@@ -42,25 +41,25 @@ _COUNTS = (
 GROUPS = ("mode", *_COUNTS)
 _NUMBER = r"^\d{1,15}$"
 _GROUP_NAME = re.compile(r"\(\?P?<\w*>")
-# Characters of a user's pattern.
+# Maximum number of characters in a user's pattern.
 LONGEST = 1000
-# Nesting levels of annotations with steps that are checked.
+# Maximum nesting of annotations that contain iterations.
 _DEEPEST = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Annotations of server iterations: times, and data from their names."""
+    """Annotations of server iterations: their times, and the data in their names."""
 
     track: Int64
     start: Int64
     end: Int64
     pattern: Int64
-    """Position of the first pattern that matches the name."""
+    """Index of the first pattern that matches the name."""
     served: Served
 
     def take(self, at: npt.NDArray[np.intp]) -> Marks:
-        """Returns some of them, in this order."""
+        """Returns the annotations at these indices."""
         return Marks(self.track[at], self.start[at], self.end[at], self.pattern[at], self.served.take(at))
 
 
@@ -70,7 +69,7 @@ def _any_of(patterns: tuple[StepPattern, ...]) -> str:
 
 
 def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
-    """Returns which names mark an iteration."""
+    """Returns which names match any of the patterns."""
     if not patterns or not len(names):
         return np.zeros(len(names), np.bool_)
     found: Bool = pc.match_substring_regex(names, _any_of(patterns)).to_numpy(zero_copy_only=False)
@@ -78,7 +77,10 @@ def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
 
 
 def match_annotations(names: pa.Array, patterns: tuple[StepPattern, ...]) -> tuple[Int64, Served]:
-    """Returns the first matching pattern of each name and the combined data; earlier patterns take precedence."""
+    """Returns the first matching pattern of each name, and the data of all matching patterns.
+
+    Earlier patterns take precedence.
+    """
     first = np.full(len(names), MISSING, np.int64)
     counts = {key: first.copy() for key in _COUNTS}
     mode = np.zeros(len(names), np.uint8)
@@ -154,17 +156,20 @@ def _sum(first: Int64, second: Int64, *, either: bool = False) -> Int64:
 
 
 def outermost(marks: Marks, kept: Bool) -> Bool:
-    """Returns which kept marks of one thread, sorted by (begin, longest first), are top-level."""
+    """Returns which of the ``kept`` marks of one thread are top-level.
+
+    Marks must be sorted by start, then longest first.
+    """
     before = np.maximum.accumulate(np.where(kept, marks.end, np.iinfo(np.int64).min))
     earlier = np.concatenate(([np.iinfo(np.int64).min], before[:-1]))
     return kept & (marks.start >= earlier)
 
 
 def iterations(marks: Marks) -> Marks:
-    """Returns the iterations of the thread with the most marks, by time; inner marks fill missing data.
+    """Returns the iterations of the thread with most marks, sorted by time. Nested marks fill in missing data.
 
-    An annotation with several others of its own pattern inside is no iteration: it is a loop around them, or its end
-    was not recorded.
+    A mark that contains several marks of its own pattern is not an iteration: it is a loop, or its end was not
+    recorded.
     """
     if not len(marks.start):
         return marks
@@ -200,7 +205,7 @@ def _with_inner(served: Served, places: npt.NDArray[np.intp], owner: Int64, inne
 
 
 def inside(marks: Marks, start: Int64, end: Int64) -> Served:
-    """Returns the data of the single iteration in each time range; empty for ranges with none or several."""
+    """Returns the data of the iteration inside each time range; unknown for ranges with no or several iterations."""
     if not len(marks.start) or not len(start):
         return Served()
     low, high = np.searchsorted(marks.start, start), np.searchsorted(marks.start, end)
@@ -218,7 +223,7 @@ def inside(marks: Marks, start: Int64, end: Int64) -> Served:
 
 
 def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPattern]) -> Steps:
-    """Returns the steps of iterations, numbered by time, built like profiler steps."""
+    """Returns one step per iteration, numbered by time. Windows are computed as for profiler steps."""
     if not len(marks.start):
         return Steps()
     labels = [str(number + 1) for number in range(len(marks.start))]
@@ -227,18 +232,18 @@ def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPatter
 
 
 def with_own(patterns: tuple[StepPattern, ...], own: str) -> tuple[StepPattern, ...]:
-    """Returns the patterns, preceded by a valid pattern of the user (see ``own_problem``)."""
+    """Returns the patterns with the user's pattern first. An invalid user pattern is ignored (see ``own_problem``)."""
     return (StepPattern(settings.STEPS.name, own), *patterns) if own and not own_problem(own) else patterns
 
 
 def own_problem(own: str) -> str:
-    """Returns the error in a user's pattern, "" for none."""
+    """Returns what is wrong with a user's pattern; "" if it is valid."""
     if len(own) > LONGEST:
         return f"it is longer than {LONGEST:,} characters"
     try:
         nothing = pa.array([""], pa.large_string())
         found = pc.extract_regex(nothing, own)
-        marking(nothing, (StepPattern("", own),) * 2)  # among others it has to fit, too
+        marking(nothing, (StepPattern("", own),) * 2)  # it must also work in combination with other patterns
     except pa.ArrowInvalid as error:
         return re.sub(r"\s+", " ", str(error))[:200]
     unknown = [each.name for each in found.type if each.name not in GROUPS]

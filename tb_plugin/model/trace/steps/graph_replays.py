@@ -1,8 +1,8 @@
-"""Step borders of graph replays, and eager steps between replays.
+"""Steps between graph replays.
 
-Between most replays the same kernels are launched: they end one step (sampling) and begin the next (its inputs). The
-border is the longest pause of the host among them. Wherever that pattern recurs, a step ends, with or without a replay
-in it.
+Most replays are followed by the same kernel launches. Some of these launches end a step (sampling), the others
+begin the next step (its inputs). The border is at the longest CPU pause among them. Wherever the same launches
+occur again, a step ends, even if it contains no replay.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tb_plugin.model.trace.periodicity import STANDS_OUT, Words, standing_out
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# Occurrences of the usual launches between two replays, and at least between half of them.
+# The same launches must occur between at least this many pairs of replays, and between half of all pairs.
 FEWEST = 3
 # A stretch without a replay is a step if it has at least this share of the kernels of a replay.
 SHARE = 0.5
 
 
 def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] | None:
-    """Returns begins and ends of the steps on the host; None if launches between replays do not identify them."""
+    """Returns start and end of each step on the CPU; None if the launches between replays do not identify steps."""
     at = np.searchsorted(launches.row, replays)
     if at[-1] >= len(launches.row) or (launches.row[at] != replays).any():
         return None
-    # Which graph it is does not matter.
+    # All graphs are treated as equal.
     tokens = launches.token.copy()
     tokens[at] = tokens.max() + 1
     words = Words(tokens)
@@ -44,7 +44,7 @@ def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] |
 
 
 class _Borders:
-    """Step borders from the usual launches between two replays."""
+    """Finds step borders from the most common launches between two replays."""
 
     def __init__(
         self,
@@ -73,22 +73,21 @@ class _Borders:
         return same
 
     def steps(self) -> tuple[Int64, Int64]:
-        """Returns begins and ends."""
         at, count = self._at, len(self._is_border) - 1
-        # Right behind a replay, and right before one.
+        # Borders directly after a replay and directly before one.
         tail = at + 1 + self._border
         ended = self._same(at + 1, 0, self._border)
         ended[ended] &= self._paused[tail[ended]]
         head = at - (self._size - self._border)
         begun = self._same(head, self._border, self._size)
         begun[begun] &= self._paused[head[begun]]
-        # Anywhere else.
+        # Borders at all other occurrences.
         every = self._words.places(self._usual, self._size) + self._border
         self._is_border[every[self._paused[every]]] = True
         self._is_border[tail[ended]] = True
         first = np.where(begun, head, at)
         self._is_border[first] = True
-        # What stands between a replay and the next one stays in the step, unless both borders are told.
+        # Between two replays, a border counts only if both of its sides were recognized.
         sure = np.append(ended[:-1] & begun[1:], ended[-1])
         after = np.append(first[1:], count)
         for i in np.flatnonzero(~sure).tolist():
@@ -109,7 +108,7 @@ class _Borders:
         else:
             tail = np.array([count - self._border])
             complete = is_step[-1] and self._border > 0 and bool(self._same(tail, 0, self._border)[0])
-        # What is not complete at the end ends the step before it.
+        # An incomplete last step is dropped; its start ends the previous step.
         is_step[-1] = True
         borders = np.append(begin[is_step], count) if complete else begin[is_step]
         times = np.append(self._launches.start, self._launches.last_end)[borders]

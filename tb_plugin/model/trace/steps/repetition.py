@@ -1,6 +1,6 @@
-"""Steps from repetition: graph replays, else a sequence of launches.
+"""Steps from repetition: graph replays, or a repeated sequence of launches.
 
-Only for traces that launch graphs, or that come from a server or an image pipeline.
+Used only if the trace launches graphs, or comes from an inference server or an image pipeline.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tb_plugin.model.trace.table import CallNames, Steps
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-# Repetitions of a period.
+# Minimum number of repetitions.
 REPEATS = 4
-# Graphs in one iteration.
+# Maximum number of graphs in one iteration.
 LONGEST = 256
-# Device work of a graph on average, or launches of a sequence; smaller ones are no iterations.
+# Minimum device work per graph (mean), or launches per sequence. Smaller ones are not iterations.
 LEAST_WORK = 8
-# Share of all launches that the sequence must exceed.
+# The repetitions must contain more than this share of all launches.
 MOST = 0.5
-# Consecutive repetitions of a part of the sequence (layers): otherwise the sequence may be a layer itself.
+# An iteration must repeat a part of itself (its layers) this many times in a row. Otherwise it may be a layer itself.
 LAYERS = 3
 
 # Why no step was inferred: no repetition, a possible layer, or an unknown step border.
@@ -40,7 +40,7 @@ RARE, LAYER, BEGIN = "rare", "layer", "begin"
 def inferred_steps(
     rows: Rows, calls: CallNames, launch: Int32, work: DeviceWork, strings: StringTable, recorder: Recorder
 ) -> Steps:
-    """Returns the repeated steps; if uncertain, none with the reason (``Steps.unanswered``)."""
+    """Returns the repeated steps. If they are uncertain, returns none and the reason in ``Steps.unanswered``."""
     if len(work.start_ns) < REPEATS * LEAST_WORK:
         return Steps()
     replays = _replays(rows, calls)
@@ -85,7 +85,7 @@ def _by_graphs(rows: Rows, replays: Int64, launch: Int32, work: DeviceWork, stri
         if found is not None:
             return _steps(*found, work, whole=True)
     begin = rows.start[replays[::period]]
-    # Nobody sees where the last one ends: it has no next.
+    # The last iteration is dropped: its end is unknown.
     return _steps(begin[:-1], begin[1:], work, whole=False)
 
 
@@ -119,7 +119,7 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
         if standing_out(pauses)[0] < 0:
             why = BEGIN
             continue
-        # From the cut of the first on there is a whole sequence less.
+        # Sequences now start at the longest pause.
         return _bounds(launches, _disjoint(words.places(cut, period), period), period)
     return why
 
@@ -137,7 +137,7 @@ def _has_layers(word: Int64) -> bool:
 
 def _disjoint(places: Int64, length: int) -> Int64:
     kept, free = [], 0
-    for place in places.tolist():  # each depends on the one before
+    for place in places.tolist():  # each iteration depends on the previous one
         if place >= free:
             kept.append(place)
             free = place + length
@@ -148,7 +148,7 @@ def _bounds(launches: Launches, places: Int64, period: int) -> tuple[Int64, Int6
     begin = np.append(launches.start, launches.last_end)
     follows, ends = np.append(places[1:], len(launches.start)), places + period
     eager = (2 * (follows - ends) >= period)[:-1]
-    # What is short stays in the step before it; behind the last one nobody knows how far it goes on.
+    # Short rests between sequences are added to the previous step. The rest after the last sequence is dropped.
     end = np.where(np.append(eager, True), begin[ends], begin[follows])
     starts = np.concatenate((begin[places], begin[ends[:-1][eager]]))
     stops = np.concatenate((end, begin[follows[:-1][eager]]))

@@ -1,8 +1,8 @@
-"""Profiler steps and their windows.
+"""Profiler steps and their time windows.
 
-A step lasts on the host from its ProfilerStep annotation's start to its end; its device work may end later, so the
-window is extended to the last device event that the step launched, and starts no earlier than the end of the step
-before, the first no earlier than the end of what was launched before it (docs/concepts/time.md, "Step").
+On the CPU, a step lasts as long as its ProfilerStep annotation. Its window extends to the end of the last device
+event that it launched. Each window starts no earlier than the previous one ends. The first starts no earlier than
+the end of work launched before it (docs/concepts/time.md, "Step").
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 STEP_NAME = re.compile(r"ProfilerStep#(\d+)")
-# Label of the single step of a trace without steps (as in the old plugin).
+# Label of the single step of a trace without steps, as in torch_tb_profiler.
 SINGLE_STEP_LABEL = "0"
-# How steps were found.
+# Sources of steps.
 PROFILER, ANNOTATION, STATED, INFERRED = "profiler", "annotation", "stated", "inferred"
-# A last step with a smaller share of its predecessor's device events was cut off by the profiler.
+# A last step with a smaller share of its predecessor's device events is incomplete.
 INCOMPLETE_BELOW = 0.8
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceWork:
-    """Device events: their bounds, and bounds (-1 = not recorded) and number of their launches.
+    """Times of device events and of their launches (-1 = not recorded).
 
-    ``correlation`` counts launches in order; 0 or less if an event has none. ``stream`` numbers the queues; work on
-    each starts in launch order.
+    ``correlation`` increases in launch order; 0 or less if an event has none. ``stream`` identifies the queue,
+    whose work starts in launch order.
     """
 
     start_ns: Int64
@@ -57,14 +57,15 @@ def find_steps(
     served: Served | None = None,
     whole: bool = False,
 ) -> Steps:
-    """Returns steps from their host annotations, sorted by start; no annotation means no steps.
+    """Returns the steps from their CPU annotations, which must be sorted by start. Without annotations there are no
+    steps.
 
-    ``whole``: the device work of the last steps is known to be complete.
+    ``whole`` says that the device work of the last steps is complete, so that none is dropped.
     """
     served = served or Served()
     if not labels:
         return Steps()
-    # No step lies in another: one whose end was not recorded lasts until the next begins.
+    # Steps never nest. If a step's end was not recorded, the step ends where the next one starts.
     within = host_end[:-1] >= host_end[1:]
     host_end = host_end.copy()
     host_end[:-1][within] = np.minimum(host_end[:-1], host_start[1:])[within]
@@ -85,10 +86,10 @@ def find_steps(
 
 
 def single_step(start: int, end: int, work: DeviceWork) -> Steps:
-    """Returns the single step of a trace without steps: host work, and device work that was not queued earlier.
+    """Returns the whole trace as one step, without device work that was queued earlier.
 
-    A launching call counts like an operator, because replays of graphs have none around them. Without any recorded
-    launch, earlier queued work cannot be identified.
+    Launching calls extend the step, because graph replays have no enclosing operator. If no launch was recorded,
+    earlier queued work cannot be recognized.
     """
     launched = work.launch_start_ns != MISSING
     if launched.any():
@@ -98,7 +99,7 @@ def single_step(start: int, end: int, work: DeviceWork) -> Steps:
         start = min(start, int(work.start_ns.min()))
     host_start, host_end = np.array([start], np.int64), np.array([end], np.int64)
     extended_start, extended_end, _ = _extend(host_start, host_end, work)
-    # Work whose launch was lost ends the recording too.
+    # Include device work without a recorded launch.
     extended_end = np.maximum(extended_end, work.end_ns.max(initial=end))
     return Steps((SINGLE_STEP_LABEL,), extended_start, extended_end, host_start, host_end, recorded=False)
 
@@ -115,7 +116,7 @@ def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64
     earlier = _launched_earlier(int(host_start[0]), step, work) & (work.start_ns < last[0])
     previous = min(int(work.end_ns[earlier].max(initial=host_start[0])), int(last[0]))
     start, end = host_start.copy(), host_end.copy()
-    for i in range(n):  # steps are few and each depends on the one before
+    for i in range(n):  # there are few steps, and each depends on the previous one
         start[i] = max(previous, host_start[i])
         end[i] = max(last[i], start[i])
         previous = int(end[i])
@@ -123,11 +124,11 @@ def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64
 
 
 def _launched_earlier(begin: int, step: Int64, work: DeviceWork) -> Bool:
-    """Which device events of no step (``step`` is that which launched each) were launched before the first one begins.
+    """Returns which device events outside all steps were launched before the first step begins.
 
-    Where the launch was not recorded, its number tells: one below all that the steps launched was queued before them.
-    Work without a number was queued before them only if it starts before the first step. Neither holds if work of the
-    first step starts before it on its stream.
+    ``step`` is the step that launched each event. If the launch was not recorded, the event must have a lower
+    correlation than all work of the steps. Without a correlation, it must start before the first step. In both
+    cases it must start before the first step's work on its stream.
     """
     unseen, launched = work.launch_start_ns == MISSING, step != MISSING
     own = np.full(int(work.stream.max(initial=0)) + 1, np.iinfo(np.int64).max)
@@ -146,9 +147,10 @@ def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int
 
 
 def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None) -> int:
-    """How many steps to keep: the profiler often stops before the device work of the last ones was recorded.
+    """Returns the number of complete steps: the profiler often stops before the last steps' device work is
+    recorded.
 
-    A step is compared with the one before it of its mode; one in which no request was there has no work.
+    A step is compared with the previous step of the same mode. Idle server steps are complete without work.
     """
     if len(count) < 2 or not count.any():
         return len(count)

@@ -1,4 +1,4 @@
-"""Fragmentation: unused memory at the peak of reserved memory."""
+"""Fragmentation: memory that is reserved but never in use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
-# Constant shapes leave less: remainders of segments.
+# Share of reserved memory. Constant shapes leave less unused: only the remainders of segments.
 UNUSED_SHARE = 0.2
-# A few segments of 20 MiB leave less in any program.
+# In any program, a few segments of 20 MiB may leave less than this unused.
 UNUSED_BYTES = 64 << 20
 SEVERE_UNUSED = 0.4
 # Block sizes of the caching allocator are multiples of this. Other sizes come from a profile that was converted to a
@@ -130,8 +130,9 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
 
 
 def varying_ratio(device: DeviceLevels) -> float | None:
-    """Returns the share of the allocated bytes whose stacks allocate different bytes in each step; None with too few
-    steps."""
+    """Returns the share of allocated bytes from stacks whose bytes vary between steps; None if there are too few
+    steps.
+    """
     steps = steps_of(device)
     count = len(steps) - WARM_UP
     if count < FEWEST_GROWING:
@@ -153,9 +154,9 @@ def varying_ratio(device: DeviceLevels) -> float | None:
 
 
 def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
-    """Returns the stack that pins most free bytes to the end (None if unknown), and all bytes pinned to the end.
+    """Returns the stack whose blocks keep the most free bytes reserved until the end, and the sum over all stacks.
 
-    The oldest such block of a range counts.
+    The free bytes of a range are attributed to its oldest block. The stack is None if unknown.
     """
     stays = np.flatnonzero(device.block("freed")[free.block] == NEVER)
     order = stays[np.lexsort((device.block("begin")[free.block[stays]], free.block_range[stays]))]
@@ -169,7 +170,6 @@ def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
 
 
 def _private(device: DeviceLevels, free: Free) -> tuple[str | None, int]:
-    """Returns the private pool with most free bytes (None if there is none), and these bytes."""
     is_private = np.array([pair != (0, 0) for pair in device.snapshot.pools] + [False], np.bool_)
     rows = np.flatnonzero(is_private[free.pool])
     if not len(rows):

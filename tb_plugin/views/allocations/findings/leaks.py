@@ -1,4 +1,4 @@
-"""Leak candidates: stacks that leave blocks in every step."""
+"""Possible leaks: stacks that retain blocks in every step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHECK = Check(
 
 
 def leaks(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields the leak candidates with most bytes per step times confidence."""
+    """Yields possible leaks, ranked by bytes per step times confidence."""
     growth = growth_of(device)
     peak = int(levels_of(device).allocated.max())
     words = stack_words(device.snapshot)

@@ -1,4 +1,4 @@
-"""Findings on failed requests for memory."""
+"""Findings on failed memory requests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CHECK = Check(
 
 
 def ran_out(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields a finding for each of the first events at which memory ran out."""
+    """Yields a finding for each of the first out-of-memory events."""
     levels, lines = levels_of(device), _line_numbers(device.snapshot)
     for event in ooms_of(device)[:MAX_FINDINGS].tolist():
         one = met_by(device, event)
@@ -75,14 +75,14 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Distinct lines; the last one is for stacks without a line."""
+    """Distinct lines of code. The last one is for stacks without a line."""
 
     text: tuple[str, ...]
     number: Int64
-    """By stack, with one more entry for -1."""
+    """Index into ``text`` for each stack; the last entry is for stack -1."""
 
     def of(self, stack: npt.NDArray[np.integer]) -> Int64:
-        """Returns the number of the line of each stack."""
+        """Returns the index of the line of each stack."""
         found: Int64 = self.number[stack]
         return found
 

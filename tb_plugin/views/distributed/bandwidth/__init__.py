@@ -1,1 +1,1 @@
-"""How fast data move."""
+"""Bandwidth of collectives."""

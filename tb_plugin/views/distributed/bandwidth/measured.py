@@ -1,6 +1,6 @@
-"""Bandwidth of collectives by group, kind and size, and its fit.
+"""Bandwidth of collectives by group, kind and size, with a linear fit.
 
-Only collectives whose ranks are all loaded count, since other times are bounds. The time of a collective is its transfer: the
+Uses only collectives with all ranks loaded: the transfer times of others are bounds. The transfer time is the
 duration on the rank that arrives last (``waiting.py``).
 """
 
@@ -23,36 +23,34 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MIN_SIZES = 3
-# largest over smallest size; below it latency and bandwidth cannot be separated
+# minimum ratio of largest to smallest size, to separate latency from bandwidth
 MIN_SIZE_RATIO = 4
-# sizes to fit; more are thinned evenly
+# maximum number of sizes to fit; more are thinned evenly
 MAX_FITTED_SIZES = 64
-# three quarters of the sizes must be this close to the line. The median would prove nothing for three sizes: the line goes
-# through two of them.
+# maximum 75th percentile of the relative deviation. The median would be 0 for three sizes, as the line passes through two.
 MAX_DEVIATION = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """Collectives with all ranks, a known size and a known factor: n of them."""
+    """Collectives with all ranks loaded, a known size and a known bus factor: one row per collective."""
 
     row: Int64
-    """The most detailed call of each, a row of the calls."""
+    """Row of one call per collective: the one with most bytes, or the sender in a tie."""
     bytes: Int64
     factor: Float64
     transfer_ns: Int64
     group: Int64
-    """Code of the process group (name and ranks); for point-to-point calls also of both ends."""
+    """Code of the process group (name and ranks), combined with sender and receiver for point-to-point calls."""
     kind: Int64
-    """Position in ``kinds``: descriptions of groups, else their names."""
+    """Index into ``kinds``: group descriptions, or group names if there is no description."""
     kinds: list[str]
     collective: Int64
-    """Position in ``collectives``."""
+    """Index into ``collectives``."""
     collectives: list[str]
     size: Int64
-    """Number of participating workers."""
     nodes: list[tuple[str, ...]]
-    """Nodes of the ranks of each group, in order; empty if one is unknown."""
+    """Sorted nodes of each group; empty if the node of a member is unknown."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -60,7 +58,7 @@ class Meetings:
 
 @dataclass(frozen=True)
 class Fit:
-    """Fit of transfer time: ``latency_ns`` plus bus bytes over ``bandwidth`` (bytes per second)."""
+    """Linear fit of transfer time: ``latency_ns`` plus bus bytes divided by ``bandwidth`` (bytes per second)."""
 
     kind: str
     collective: str
@@ -69,16 +67,15 @@ class Fit:
     latency_ns: float | None
     bandwidth: float | None
     deviation: float | None
-    """Relative deviation that three quarters of the sizes do not exceed; None, as the two above, without a fit."""
+    """75th percentile of the relative deviation; None if there is no good fit."""
 
 
 def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | None:
-    """Returns latency (ns), nanoseconds per byte and the relative deviation of the line of least absolute deviations.
+    """Returns the latency (ns), the nanoseconds per byte and the relative deviation of a robust linear fit.
 
-    Both numbers are at least 0. The line minimises the sum of |time - line| / time: without the division, large sizes would
-    decide alone. Such a line goes through two points, or through one without latency, so all candidates are tried. Three
-    quarters of the points (rounded up) do not exceed the deviation. None if there are too few or too similar sizes, or if
-    time falls with size.
+    The fit minimizes the sum of |time - line| / time; without the division, large sizes would dominate. An optimal
+    line passes through two points, or through the origin and one point, so all such lines are tried. The deviation
+    is the 75th percentile. Returns None for too few or too similar sizes, or if time falls with size.
     """
     if len(moved) < MIN_SIZES or moved.max() < MIN_SIZE_RATIO * moved.min():
         return None
@@ -108,7 +105,7 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 
 @remembered
 def meetings(data: JobData) -> Meetings:
-    """Returns the collectives of the selected steps that have a bandwidth."""
+    """Returns the collectives in the selected steps that have a meaningful bandwidth."""
     calls = data.calls
     usable = (
         (calls.match >= 0)
@@ -123,7 +120,7 @@ def meetings(data: JobData) -> Meetings:
     rows = np.flatnonzero(usable)
     collective, names = texts_of(calls.data, "collective")
     received = np.isin(collective, [i for i, each in enumerate(names) if each == "recv"])
-    # The sender of a transfer comes first.
+    # In a tie, the sender of a transfer comes first.
     order = rows[np.lexsort((received[rows], -calls.bytes[rows], calls.match[rows]))]
     row = order[np.flatnonzero(np.diff(calls.match[order], prepend=-1))]
     some = calls.data.take(pa.array(row))
@@ -158,7 +155,6 @@ def meetings(data: JobData) -> Meetings:
 
 
 def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple[str, ...]]:
-    """Nodes of the workers in each group."""
     calls = data.calls
     group_of_match = np.full(int(calls.match.max(initial=-1)) + 2, -1, np.int64)
     group_of_match[match] = group
@@ -180,7 +176,7 @@ def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple
 
 
 def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
-    """Calls that are not coalesced with others: the share of a coalesced call in the kernel time is unknown."""
+    """Excludes coalesced calls: their share of the kernel time is unknown."""
     if "batch" not in calls.column_names:
         return np.ones(calls.num_rows, np.bool_)
     found: npt.NDArray[np.bool_] = calls["batch"].is_null().to_numpy()
@@ -189,18 +185,18 @@ def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Collectives with equal keys: n classes in order of the keys."""
+    """Collectives grouped by equal keys: one row per class, sorted by key."""
 
     first: Int64
-    """One collective of each class, a position in Meetings."""
+    """Index into Meetings of one collective of each class."""
     count: Int64
     transfer_ns: Int64
-    """Median; the smaller one of two middle values."""
+    """Median; the lower one of two middle values."""
     total_ns: Int64
 
 
 def classes_of(found: Meetings, *keys: Int64) -> Classes:
-    """Returns the classes of collectives with equal keys."""
+    """Groups collectives by equal keys."""
     code = codes(*keys) if len(found) else np.empty(0, np.int64)
     order = np.lexsort((found.transfer_ns, code))
     begin = np.flatnonzero(np.diff(code[order], prepend=-1))
@@ -211,7 +207,7 @@ def classes_of(found: Meetings, *keys: Int64) -> Classes:
 
 
 def fits(data: JobData) -> list[Fit]:
-    """Returns latency and bandwidth per kind of group, group size and collective, those with most time first."""
+    """Returns a fit per kind of group, group size and collective, longest total transfer time first."""
     return _fits(data)
 
 

@@ -33,21 +33,21 @@ _NODES = {
     "nodes": pa.string(), "node_count": pa.int64(), "met": pa.int64(), "slowdown": pa.float64(),
     "bus_bandwidth": pa.float64(),
 }  # fmt: skip
-# kinds of groups and collectives in the chart, those with most time
+# maximum number of lines in the chart, most time first
 MAX_LINES = 5
 MAX_SIZES = 200
-# bytes; smaller transfers are pure latency and would stretch both axes by decades
+# smaller transfers, in bytes, only show latency and would stretch both axes
 MIN_BYTES = 512
-# with more nodes, only the first and the last are named
+# of more nodes, only the first and the last are named
 MAX_NODES_NAMED = 4
 _SCALE = 10**6
-# slow nodes and pairs of nodes with a finding of their own
+# maximum number of findings per number of nodes
 MAX_FINDINGS = 3
 
 
 @remembered
 def bandwidth_frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns the tables: bandwidths by group, collective and size, their fits, and a comparison of nodes."""
+    """Returns three tables: bandwidth by group, collective and size; the fits; and a comparison of nodes."""
     every = [
         frame(
             "bandwidths",
@@ -103,14 +103,14 @@ def _bandwidth_rows(data: JobData) -> list[Row]:
 
 
 def nodes_short(nodes: Sequence[str]) -> str:
-    """Returns nodes by name; for many nodes their number, the first and the last."""
+    """Returns the node names as text; a long list is shortened to the count, the first and the last."""
     if len(nodes) <= MAX_NODES_NAMED:
         return ", ".join(nodes)
     return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
 
 def _peaks(data: JobData) -> dict[str, int]:
-    """Peak bandwidth of each node's links, if known and equal for all its devices."""
+    """Peak link bandwidth of each node, if known and equal for all its devices."""
     found: dict[str, set[object]] = defaultdict(set)
     for row in data.devices:
         found[str(row["node"] or "")].add(row.get("link_peak"))
@@ -133,10 +133,10 @@ def _fit_rows(every: list[Fit]) -> list[Row]:
 
 
 def node_rows(data: JobData) -> list[Row]:
-    """Returns a row per set of nodes with a common group, slowest first.
+    """Returns one row per set of nodes that share a group, slowest first.
 
-    ``slowdown``: for each kind of collective (kind of group, name, ranks, bytes) the set's median transfer over the median of
-    all sets with as many nodes; then the median of these ratios.
+    ``slowdown`` is the median transfer time of the set, divided by the median of all sets with as many nodes. It is
+    computed per kind of collective (kind of group, name, ranks, bytes); the median over kinds is reported.
     """
     return _node_rows(data)
 
@@ -199,7 +199,7 @@ def _some(found: Meetings, keep: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def slow_nodes(data: JobData) -> list[Notice]:
-    """Returns findings about nodes, and pairs of nodes, where the same collectives take longer than elsewhere."""
+    """Returns findings about nodes, or pairs of nodes, where collectives are slower than on other nodes."""
     by_count: dict[object, list[Row]] = defaultdict(list)
     for row in node_rows(data):
         if row["slowdown"] is not None:
@@ -231,7 +231,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
 
 
 def bandwidth_series(data: JobData) -> list[Series]:
-    """Returns the chart of bandwidth against size with fits, for the kinds of groups and collectives with most time."""
+    """Returns the chart of bandwidth by size, with fits, for the kinds of collectives with most time."""
     every = meetings(data)
     if not len(every):
         return []

@@ -1,4 +1,4 @@
-"""Anchors of clocks: ends of synchronizing collectives."""
+"""Anchors for clock alignment: ends of synchronizing collectives."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Bool = npt.NDArray[np.bool_]
 
 # no rank can leave before all ranks have arrived, and all ranks leave at about the same time
 SYNCHRONIZING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
-# anchors per worker and group, at least while it has as many; more only slow the fit
+# target number of anchors per worker and group; more only slow the fit
 MOST = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Ends of n collective calls."""
+    """Ends of collective calls: one row per call."""
 
     worker: Int64
     match: Int64
-    """0, 1, ...: rows with the same number ended together."""
+    """Number of the collective, from 0; its calls end at the same real time."""
     end_ns: Int64
-    """Since the start of the worker's trace, by its own clock."""
+    """Time since the start of the worker's trace, by the worker's own clock."""
     group: Int64
 
     @property
@@ -39,9 +39,10 @@ class Anchors:
 def anchors_of(
     worker: Int64, match: Int64, group: Int64, end_ns: Int64, on_device: Bool, synchronizing: Bool
 ) -> Anchors:
-    """Returns the anchors among calls, given worker, collective (-1 = none), group code and end time.
+    """Returns the anchors among these calls.
 
-    Collectives that some workers recorded on a device and others on the host have no common end, so they are no anchors.
+    ``match`` is the number of each call's collective (-1 = none). A collective recorded on a device by some workers
+    and on the host by others is no anchor, because its ends differ.
     """
     count = int(match.max(initial=-1)) + 1
     known = match >= 0
@@ -57,10 +58,9 @@ def anchors_of(
 
 
 def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
-    """Marks rows to keep: whole collectives, spread over the time of each worker and group.
+    """Marks the rows to keep: entire collectives, evenly spread over time for each worker and group.
 
-    All workers prefer the same collectives, so that few are kept even if workers lost different ones. Workers with few calls
-    keep all.
+    All workers prefer the same collectives, so they still share anchors if they lost different calls.
     """
     if not len(match):
         return np.zeros(0, np.bool_)
@@ -76,7 +76,7 @@ def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
 
 
 def _evenly_spread(ordinal: Int64) -> npt.NDArray[np.float64]:
-    """Numbers in [0, 1): those below any limit are evenly spread, because bits are mirrored (van der Corput)."""
+    """Van der Corput sequence in [0, 1): the ordinals whose values are below a limit are evenly spread."""
     bits: UInt32 = ordinal.astype(np.uint32)
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
         bits = ((bits >> np.uint32(shift)) & np.uint32(mask)) | ((bits & np.uint32(mask)) << np.uint32(shift))

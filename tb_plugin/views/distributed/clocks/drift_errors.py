@@ -1,7 +1,7 @@
-"""Standard errors of clock drifts, by simulation of noise.
+"""Standard errors of clock drifts, by Monte Carlo simulation.
 
-Anchors of a group constrain the drifts of its members relative to each other only. A worker may have many anchors within its
-own groups and few with all others, so its error follows from the whole network.
+The anchors of a group only constrain the drifts of its members relative to each other. So the error of a worker
+depends on how all groups overlap, not only on its number of anchors.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from tb_plugin.views.distributed.clocks.fit import LARGEST_DRIFT
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-# relative error of an error is 1 / sqrt(2 x tries): at most 1/14, for small jobs 1/90
+# number of simulations; the relative error of a standard error is 1 / sqrt(2 x tries)
 MIN_TRIES, MAX_TRIES = 100, 4_000
-# random numbers over all tries, within the limits of tries
+# target for the total of random numbers
 MAX_RANDOM_NUMBERS = 1 << 19
-# groups with most anchors; ignoring the others overestimates errors
+# maximum number of groups, those with most anchors; ignoring the others only overestimates errors
 MAX_GROUPS = 1_024
 # a drift counts as non-zero above this many standard errors
 SURE_ERRORS = 3
 # the fit has 95 % efficiency for normal noise (fit.py)
 _FIT_EFFICIENCY = np.sqrt(0.95)
-# keeps numbers within float precision: errors of a group stay above 1e-10
+# limit for numerical stability
 _MAX_INFORMATION = 1e12
 
 
 def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
-    """Returns the robust standard deviation of anchors in the group of each anchor.
+    """Returns the robust standard deviation (ns) of the anchors in each anchor's group.
 
-    ``off`` is each anchor's distance from the mean of its collective. The mean and the ``parameters`` of the fit shrink
-    distances, which is corrected. A few anchors may be close by chance, so no group gets less than the deviation of all
-    anchors.
+    ``off`` is the distance (ns) of each anchor from the mean of its collective. It is corrected for the degrees of
+    freedom lost to the mean and to the ``parameters`` of the fit. Every group gets at least the deviation of all
+    anchors, since a few anchors may be close by chance.
     """
     if not len(off):
         return off
@@ -51,19 +51,19 @@ def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
 
 
 def _scatter(distance: Float64, key: Int64, median: Float64) -> Float64:
-    """Standard deviation per key, with distances clipped to three deviations (by the median)."""
+    """Standard deviation per key, with distances clipped to three robust standard deviations."""
     near = np.minimum(distance, (3 * MAD_TO_DEVIATION * np.maximum(median, 1.0))[key])
     found: Float64 = np.maximum(np.sqrt(np.bincount(key, near * near) / np.bincount(key)), 1.0)
     return found
 
 
 def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) -> Float64:
-    """Returns one standard error of each worker's drift against the median of the workers connected with it.
+    """Returns the standard error of each worker's drift, relative to the median of its connected set of workers.
 
-    Infinite if less than half of them constrain it. ``where`` numbers the connected sets (-1 = none), ``found`` are the
-    drifts. Each try draws one error per group from the scatter of its anchors and their time span, then refits all drifts.
-    Without anchors, a clock drifts by ``LARGEST_DRIFT``. Unknowns are one drift per worker and one per group: workers are
-    eliminated, the rest is solved at once for all tries.
+    ``where`` is the connected set of each worker (-1 = none), ``found`` its drift. Each simulation draws errors
+    from the scatter and time span of the anchors and refits all drifts. The prior drift of each clock has a
+    standard deviation of ``LARGEST_DRIFT``. The error is infinite unless the drifts of most workers in the set are
+    known precisely relative to each other.
     """
     workers = len(where)
     worker, group, information = _information(a, scatter_ns)
@@ -87,13 +87,14 @@ def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) 
 
 
 def _against_median(found: Float64, noise: Float64) -> Float64:
-    """Error of each worker against the median of closely connected workers, if these are more than half of all.
+    """Standard error of each worker relative to the median of closely connected workers; infinite unless these are
+    a majority.
 
-    Noise moves the median as well: more if the other workers are far off and one or two determine it.
+    Noise also moves the median, most if it depends on only one or two workers.
     """
     middle = np.median(noise.T.copy(), axis=1)
     centre = int(np.argmin(np.mean(np.abs(noise - middle), axis=1)))
-    # The difference contains two errors.
+    # The variance of a difference is twice that of one error.
     is_close = np.mean((noise - noise[centre]) ** 2, axis=1) < 2 / SURE_ERRORS**2
     if 2 * is_close.sum() <= len(is_close):
         return np.full(len(is_close), np.inf)
@@ -103,7 +104,7 @@ def _against_median(found: Float64, noise: Float64) -> Float64:
 
 
 def _information(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
-    """Information about the drift per worker and group, in units of the prior."""
+    """Fisher information about the drift for each pair of worker and group, in units of the prior."""
     rows, group = np.arange(len(a.group)), group_sorted(a.group).of
     ends = np.bincount(group)
     if len(ends) > MAX_GROUPS:
@@ -120,7 +121,6 @@ def _information(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64
 
 
 def _sums(key: Int64, values: Float64, count: int) -> Float64:
-    """Sums of rows by key."""
     found = np.zeros((count, values.shape[1]))
     order = np.argsort(key, kind="stable")
     begin = np.flatnonzero(np.diff(key[order], prepend=-1))

@@ -15,22 +15,23 @@ from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-# crystals hardly drift more; a drift is fitted if anchors can separate one of this size from 0
+# upper limit for quartz clocks (100 ppm); a drift is fitted only if its error is small compared with it
 LARGEST_DRIFT = 1e-4
 
 _MAX_ROUNDS = 30
 _MAX_SOLVER_STEPS = 80
-# a direction is flat below this share of the curvature of independent anchors; rounding is about 1e-16
+# below this relative curvature a search direction is flat; rounding errors are about 1e-16
 _MIN_CURVATURE = 1e-13
-# standard deviations at which an anchor has half weight: 95 % efficiency for normal noise
+# tuning constant of Cauchy weights, for 95 % efficiency with normal noise
 _CAUCHY = 2.385
 
 
 def connected(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
-    """Returns for each worker the number of its connected set (0 is the largest; -1 = none), and a first offset, ns.
+    """Returns the connected set of each worker (0 = largest, -1 = none), and an initial clock offset in ns.
 
-    ``zero_ns`` is the clock reading at time 0. Each collective compares its ranks with its first worker; the median counts
-    for each pair. Offsets follow the pairs with most common collectives.
+    ``zero_ns`` is each worker's clock reading at the start of its trace. The offset between two workers is the
+    median over their common collectives. Pairs with most common collectives are used first, as in a maximum
+    spanning tree.
     """
     neighbours = _spanning_tree(anchors, zero_ns)
     number, offset = np.full(len(zero_ns), -1, np.int64), np.zeros(len(zero_ns), np.int64)
@@ -52,7 +53,7 @@ def connected(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
 
 
 def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """Spanning tree of connected workers: for each worker its neighbours and their clock lag, ns."""
+    """Maximum spanning tree of the workers: the neighbours of each worker with their clock offset, ns."""
     workers = len(zero_ns)
     first = np.full(a.matches, workers, np.int64)
     np.minimum.at(first, a.match, a.worker)
@@ -80,7 +81,10 @@ def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[in
 
 
 def relative(a: Anchors, zero_ns: Int64) -> Float64:
-    """Returns the end of each call since the first end of its collective, ns: exact as a float."""
+    """Returns the end of each call relative to the first end of its collective, ns.
+
+    Such small values are exact as floats.
+    """
     end = zero_ns[a.worker] + a.end_ns
     first = np.full(a.matches, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(first, a.match, end)
@@ -89,16 +93,16 @@ def relative(a: Anchors, zero_ns: Int64) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Ends of n calls for the fit."""
+    """Ends of calls as input of the fit: one row per call."""
 
     worker: Int64
     match: Int64
     workers: int
     matches: int
     end_ns: Float64
-    """Since the first end of the collective, by clocks with a first offset."""
+    """Relative to the first end of the collective, after the initial offsets are applied."""
     time: Float64
-    """Time of the end, normalised to mean 0 and variance 1 per worker."""
+    """Time of the end, standardized to mean 0 and variance 1 per worker."""
 
     def by_worker(self, values: Float64) -> Float64:
         """Returns sums by worker."""
@@ -112,10 +116,10 @@ class Ends:
 
 
 def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
-    """Returns the offset and the slope per unit of time of each worker, and the residual of each end.
+    """Returns the offset and the slope of each worker, and the residual of each end.
 
-    Iteratively reweighted least squares with Cauchy's function, whose scale follows the residuals. ``spread_ns`` is the unit
-    of time of each worker. A drift without anchors is 0.
+    Uses iteratively reweighted least squares with Cauchy weights, whose scale follows the residuals. ``spread_ns``
+    is the standard deviation of each worker's times, the unit of the slope. A prior pulls drifts towards 0.
     """
     shift, slope, now = np.zeros(ends.workers), np.zeros(ends.workers), ends.end_ns
     common = median_by(ends.match, np.rint(ends.end_ns).astype(np.int64), ends.matches).astype(np.float64)
@@ -135,9 +139,9 @@ def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
 
 
 def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Float64) -> Float64:
-    """Update of offsets and slopes by conjugate gradients, without a matrix of workers by workers.
+    """Update of offsets and slopes by conjugate gradients, which needs no dense matrix of workers.
 
-    The common end of each collective is the weighted mean of its ends and moves with them.
+    The common end of each collective is eliminated: it is the weighted mean of its ends.
     """
     of_match = ends.by_match(weight)
 

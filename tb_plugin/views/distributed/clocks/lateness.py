@@ -1,4 +1,4 @@
-"""Late arrivals at collectives by corrected clocks."""
+"""Lateness at collectives, by corrected clocks."""
 
 from __future__ import annotations
 
@@ -14,36 +14,39 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 KNOWN, BELOW, BEGAN_LATER, UNCLEAR, ALONE = range(5)
-# below the residual: all ranks arrived closer together than clocks are accurate. recording begins later: first collective
-# of a trace that lacks earlier ones of the group and started after the others, so its lateness may be that of its profiler.
-# clocks unknown: the clocks of its ranks cannot be compared. alone: no other worker has it.
+# below the residual: the skew is smaller than the clock error. recording begins later: a first collective after a late
+# profiler start, which may explain the lateness. clocks unknown: the clocks of the ranks cannot be compared.
+# alone: no other worker has the collective.
 ARRIVALS = ("known", "below the residual", "recording begins later", "clocks unknown", "alone")
 
 
 @dataclass(frozen=True, eq=False)
 class Lateness:
-    """Lateness of n calls; times are 0 if ``arrival`` is "clocks unknown" or "alone"."""
+    """Lateness: one row per call. Times are 0 if ``arrival`` is "clocks unknown" or "alone"."""
 
     arrival: Int64
     lateness_ns: Int64
-    """Corrected start minus the median of the collective."""
+    """Corrected start minus the median start of the collective."""
     skew_ns: Int64
-    """From the first to the last corrected start of the collective."""
+    """Time from the first to the last corrected start of the collective."""
     last: Int64
-    """The worker that started last; -1 = unknown."""
+    """Worker that started last; -1 = unknown."""
     wait_ns: Int64
-    """From this call's start to the last start of the collective."""
+    """Time from the start of this call to the last start of the collective."""
     moved_ns: Int64
-    """From the last start to the last end of the collective, a second estimate of transfer. Negative if clocks are wrong."""
+    """Time from the last start to the last end of the collective: a second estimate of transfer.
+
+    Negative if clocks are wrong.
+    """
 
     def take(self, keep: Bool) -> Lateness:
-        """Returns some of the rows."""
+        """Selects the marked rows."""
         return Lateness(*(values[keep] for values in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
 class _Collectives:
-    """One row per collective: what all its calls share, the median start, and the last start."""
+    """Values shared by all calls of a collective: one row per collective."""
 
     arrival: Int64
     middle_ns: Int64
@@ -54,9 +57,10 @@ class _Collectives:
 
 
 def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start_ns: Int64, end_ns: Int64) -> Lateness:
-    """Returns the lateness of calls. ``match`` is the collective of each (-1 = none; all numbers up to the largest occur).
+    """Returns the lateness of each call.
 
-    Times are those of the worker's trace; ``group`` is a code of the process group.
+    ``match`` numbers the collectives without gaps (-1 = none); ``group`` is a code of the process group. Times are
+    by each worker's own clock.
     """
     rows = np.flatnonzero(match >= 0)
     w, m = worker[rows], match[rows]
@@ -88,7 +92,6 @@ def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start
 
 
 def _per_collective(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) -> _Collectives:
-    """Values per collective, from the corrected start and end of its calls."""
     count = int(match.max(initial=-1)) + 1
     order = np.lexsort((worker, start, match))
     opening = np.flatnonzero(np.diff(match[order], prepend=-1))
@@ -109,7 +112,6 @@ def _per_collective(clocks: Clocks, worker: Int64, match: Int64, start: Int64, e
 
 
 def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool:
-    """Collectives whose workers all have comparable clocks."""
     number = clocks.connected[worker]
     least, most = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
     np.minimum.at(least, match, number)
@@ -119,11 +121,11 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
 
 
 def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
-    """First collectives of workers in groups whose other ranks recorded calls before.
+    """Collectives at which a worker may seem late only because its recording started late.
 
-    Only workers whose very first call is not a first one: a worker that lost calls in between started with the others. Only
-    if the trace starts after that of the worker with the group's first call, by more than the clock error: otherwise it lost
-    its first calls.
+    These are the worker's first collectives in groups whose other ranks recorded earlier calls. The first call in
+    its trace must be one of them, and its trace must start later by more than the clock error. Otherwise the worker
+    started in time but lost calls.
     """
     which = np.where(match >= 0, match, len(match) + np.arange(len(match)))
     earliest = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)
@@ -144,11 +146,11 @@ def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, sta
 
 
 def _first_rows(key: Int64, time: Int64) -> Int64:
-    """The row with the least time of each key, ordered by key."""
+    """Row with the earliest time for each key, sorted by key."""
     keys = int(key.max(initial=-1)) + 1
     least, row = np.full(keys, np.iinfo(np.int64).max, np.int64), np.full(keys, -1, np.int64)
     np.minimum.at(least, key, time)
-    at = np.flatnonzero(time == least[key])[::-1]  # of equal ones the first is written last
+    at = np.flatnonzero(time == least[key])[::-1]  # reversed, so that the first of equal ones is written last
     row[key[at]] = at
     found: Int64 = row[row >= 0]
     return found
@@ -156,17 +158,17 @@ def _first_rows(key: Int64, time: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Sure:
-    """Which numbers of n calls exceed the error of their clocks."""
+    """Marks the lateness numbers of each call that exceed the clock error."""
 
     lateness: Bool
     skew: Bool
-    """Ranks arrived apart, so the last one is known."""
+    """The skew exceeds the clock error, so the last rank is known."""
     wait: Bool
     moved: Bool
 
 
 def sure_of(late: Lateness, clocks: Clocks, worker: Int64) -> Sure:
-    """Returns which numbers may be shown. The last rank to arrive has no wait."""
+    """Marks the lateness numbers that exceed the clock error. The zero wait of the last rank is also marked."""
     residual = clocks.residual_ns
     mine, its = residual[worker], np.where(late.last >= 0, residual[late.last], 0)
     known = late.arrival == KNOWN

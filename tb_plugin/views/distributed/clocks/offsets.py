@@ -1,8 +1,7 @@
 """Clock offsets and drifts of workers.
 
-A clock reading ``zero_ns + at`` is corrected by adding ``offset_ns + drift * at`` (``at`` counts from the start of the
-trace). The unknowns are the offset and drift of each worker and the common end of each collective. The fit minimises a
-function of the distances from the common ends that grows ever slower, so outliers have no effect.
+A reading ``zero_ns + at`` is corrected by adding ``offset_ns + drift * at``; ``at`` is the time since the start of
+the trace. A robust fit finds offsets and drifts such that the calls of each collective end together.
 """
 
 from __future__ import annotations
@@ -26,56 +25,59 @@ Bool = npt.NDArray[np.bool_]
 UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
 # OFFSET: anchors are too few or too close in time to fit a drift, or the drift is not significant
 HOW = (UNKNOWN, OFFSET, DRIFT)
-# anchors per worker; fewer give no error estimate
+# minimum number of anchors per worker; fewer give no error estimate
 FEWEST = 3
 MIN_ANCHORS_FOR_DRIFT = 6
 
-# standard deviations (by the median) above which an anchor is an outlier of its worker
+# robust standard deviations above which an anchor is an outlier
 _OUTLIER_DEVIATIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Clocks:
-    """Clocks of n workers. Values of unknown clocks are 0."""
+    """Clocks of all workers: one row per worker. Values of unknown clocks are 0."""
 
     zero_ns: Int64
-    """Clock reading at the start of the trace (time 0)."""
+    """Clock reading at the start of the trace."""
     offset_ns: Int64
     """Correction at the start of the trace."""
     drift: Float64
-    """Correction per nanosecond since then."""
+    """Correction per nanosecond since the start of the trace."""
     drift_error: Float64
-    """One standard error of the drift (``drift_errors.py``)."""
+    """Standard error of the drift (``drift_errors.py``)."""
     residual_ns: Int64
-    """95th percentile of the distance of corrected anchors from the common end, without outliers."""
+    """95th percentile of the distance between corrected anchors and the common end of their collective, without
+    outliers.
+    """
     anchors: Int64
-    """Number of anchors."""
     aside: Int64
-    """Number of anchors that are outliers, delayed by something else: not in the residual."""
+    """Number of outlier anchors, which the residual excludes."""
     how: Int64
     connected: Int64
-    """Workers with equal numbers share collectives, directly or indirectly; 0 is the largest set; -1 = unknown."""
+    """Connected set of each worker: its workers share collectives, directly or indirectly. 0 = largest, -1 =
+    unknown.
+    """
 
     @property
     def comparable(self) -> Bool:
-        """Returns which clocks can be compared."""
+        """Marks the known clocks."""
         known: Bool = self.how != HOW.index(UNKNOWN)
         return known
 
     @cached_property
     def begin_ns(self) -> Int64:
-        """Returns the corrected start of each trace since the first start of a known clock, ns."""
+        """Returns the corrected start of each trace, in ns since the earliest start of a known clock."""
         begin = self.zero_ns + self.offset_ns
         first: Int64 = begin[self.comparable] if self.comparable.any() else begin
         return begin - int(first.min(initial=np.iinfo(np.int64).max)) if len(begin) else begin
 
     def corrected(self, worker: Int64, at_ns: Int64) -> Int64:
-        """Returns times of traces on the common axis of ``begin_ns``."""
+        """Converts trace times of these workers to the common time axis of ``begin_ns``."""
         return self.begin_ns[worker] + at_ns + np.rint(self.drift[worker] * at_ns).astype(np.int64)
 
 
 def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
-    """Returns the clocks of all workers; the median of each connected set has offset 0 and drift 0."""
+    """Fits the clocks of all workers. The median offset and drift of each connected set are 0."""
     workers, a = len(zero_ns), anchors
     count = np.bincount(a.worker, minlength=workers)
     where, offset = connected(a, zero_ns)
@@ -108,9 +110,9 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
 
 
 def _with_zero_median_drift(time_ns: Int64, where: Int64, shift: Float64, drift: Float64) -> tuple[Float64, Float64]:
-    """Correction at a time of each worker, and its drift, after stretching the axis so that the median drift is 0.
+    """Corrections and drifts after rescaling the common time axis so that the median drift is 0.
 
-    The axis itself is arbitrary: no anchor constrains it.
+    No anchor constrains the scale of that axis.
     """
     shift, drift = shift.copy(), drift.copy()
     for number in range(int(where.max(initial=-1)) + 1):
@@ -124,7 +126,6 @@ def _with_zero_median_drift(time_ns: Int64, where: Int64, shift: Float64, drift:
 
 
 def _residuals(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
-    """Residual of each worker, and its number of outliers."""
     workers = len(clocks.zero_ns)
     end = clocks.corrected(a.worker, a.end_ns)
     distance = np.abs(end - median_by(a.match, end, a.matches)[a.match])
@@ -135,14 +136,14 @@ def _residuals(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
 
 
 def clocks_table(clocks: Clocks, is_zero_stated: Bool) -> pa.Table:
-    """Returns a table with a row per worker; ``clocks_from`` reads it."""
+    """Returns one row per worker, for ``clocks_from`` to read."""
     return pa.table(
         {"is_zero_stated": pa.array(is_zero_stated), **{key: pa.array(getattr(clocks, key)) for key in _COLUMNS}}
     )
 
 
 def clocks_from(data: pa.Table) -> Clocks:
-    """Reads the table of ``clocks_table``."""
+    """Reads a table written by ``clocks_table``."""
     return Clocks(**{key: data[key].to_numpy() for key in _COLUMNS})
 
 

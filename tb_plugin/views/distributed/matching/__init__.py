@@ -1,1 +1,1 @@
-"""Matching of calls of different ranks to collectives."""
+"""Matching of calls on different ranks to collectives."""

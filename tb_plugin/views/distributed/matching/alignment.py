@@ -1,4 +1,4 @@
-"""Alignment of call sequences, so that one missing call shifts nothing."""
+"""Alignment of call sequences that tolerates missing calls."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tb_plugin.lib.groupby import codes, occurrence
 
 Int64 = npt.NDArray[np.int64]
 
-# product of two lengths up to which sequences are aligned (64 MiB of bits); longer ones are matched by counting
+# maximum product of two lengths for alignment (a table of 64 MiB); longer sequences are matched by counting
 _MAX_TABLE = 1 << 29
-# equal items that must follow a gap
+# number of equal items required after a gap
 _MIN_EQUAL_RUN = 16
-# longest gap that is found without a table
+# longest gap to find without a table
 _MAX_GAP = 8
-# gaps to find before the rest is aligned with a table
+# number of gaps after which the rest is aligned with a table
 _MAX_GAPS = 64
 
 
 def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
-    """Returns the position of each call in its block, given calls of each worker in order of time. Calls match if block and
-    position agree.
+    """Returns the index of each call in its block. Calls of different workers match if block and index agree.
 
-    Blocks with equal sequences on all workers are matched by counting, the others by alignment.
+    Each worker's calls must be in time order. If all workers have the same sequence in a block, calls are counted;
+    otherwise the sequences are aligned.
     """
     place = occurrence(codes(worker, block))
     order = np.lexsort((kind, place, block))
@@ -50,10 +50,9 @@ def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
 
 
 def aligned(sequences: Sequence[Int64]) -> list[Int64]:
-    """Returns the row of each item, for each sequence.
+    """Returns the row of each item in the merged sequence, per sequence.
 
-    Each sequence is aligned with the merged result of the previous ones: the most frequent sequence first, then the longest.
-    Equal sequences are aligned once.
+    Sequences are merged one by one: the most frequent first, then the longest.
     """
     texts = [mine.tobytes() for mine in sequences]
     often = Counter(texts)
@@ -76,7 +75,7 @@ def aligned(sequences: Sequence[Int64]) -> list[Int64]:
 
 
 def _partners(common: Int64, mine: Int64) -> Int64:
-    """Position in ``common`` of each item, or -1. Items without an alignment are matched by counting."""
+    """Index in ``common`` of each item of ``mine``; -1 = none. Items without an alignment are matched by counting."""
     partner = np.full(len(mine), -1, np.int64)
     left = min(len(common), len(mine))
     head = _common_prefix(common[:left], mine[:left])
@@ -108,14 +107,14 @@ def _partners(common: Int64, mine: Int64) -> Int64:
 
 
 def _common_prefix(first: Int64, second: Int64) -> int:
-    """Length of the common prefix of two sequences with equal length."""
+    """Length of the common prefix of two arrays of equal length."""
     differing = first != second
     at = int(differing.argmax()) if len(differing) else 0
     return at if len(differing) and differing[at] else len(differing)
 
 
 def _next_gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
-    """Items of ``mine`` and ``common`` to skip until both continue alike; None without such a gap."""
+    """Number of items to skip in ``mine`` and in ``common`` until both agree again; None if no short gap is found."""
     for wide in range(1, _MAX_GAP + 1):
         for mine_from, common_from in ((0, wide), (wide, 0)):
             a, b = mine[mine_from : mine_from + _MIN_EQUAL_RUN], common[common_from : common_from + _MIN_EQUAL_RUN]
@@ -125,10 +124,10 @@ def _next_gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
 
 
 def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns positions of a longest common subsequence; empty if the sequences are too long to align.
+    """Returns index pairs of a longest common subsequence; empty if the sequences are too long.
 
-    Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` means that the common length grows at that
-    item of ``first`` within ``second[:j + 1]``. A line of the table is one addition of long integers.
+    Bit-parallel algorithm of Crochemore et al. (2001) and Hyyro (2004). In ``lines[j]``, bit i is zero if the
+    common length grows at item i of ``first``, given ``second[:j + 1]``.
     """
     if not first or not second or len(first) * len(second) > _MAX_TABLE:
         return []

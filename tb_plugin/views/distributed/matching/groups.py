@@ -1,4 +1,4 @@
-"""Groups and kinds of calls, if workers report different details."""
+"""Process groups and kinds of calls from incomplete reports."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from tb_plugin.lib.groupby import codes, group_sorted
 
 Int64 = npt.NDArray[np.int64]
 
-# prefix of a group name with only its end known
+# prefix of a truncated group name, before its end
 END = "…"
-# stands in a list of ranks for those that the recorder cut; the last rank follows
+# replaces omitted ranks in a truncated list; the last rank follows
 _CUT = "..."
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of a group as listed; for a cut list those before the gap, and the last one."""
+    """Ranks of a group. In a truncated list (``cut``), the last rank follows after a gap."""
 
     listed: tuple[int, ...]
     cut: bool = False
 
     def holds(self, other: Ranks, size: int) -> bool:
-        """Returns whether this complete list may be the cut list ``other`` of ``size`` ranks (-1 = unknown)."""
+        """Returns whether this complete list is consistent with the truncated list ``other``.
+
+        ``size`` is its full length (-1 = unknown).
+        """
         begin, same_size = len(other.listed) - 1, size < 0 or size == len(self.listed)
         return (
             same_size
@@ -43,14 +46,14 @@ NO_RANKS = Ranks(())
 
 
 def ranks_in(text: str) -> Ranks:
-    """Returns the ranks in a text: ``[0, 1]``, ``[0, 1, ..., 63]``, or a map with ranks as keys."""
+    """Parses a list of ranks: ``[0, 1]``, ``[0, 1, ..., 63]``, or a map with ranks as keys."""
     pattern = r"(\d{1,9})['\"]?\s*:" if text.startswith("{") else r"\d{1,9}"
     return Ranks(tuple(map(int, re.findall(pattern, text))), _CUT in text)
 
 
 @dataclass(frozen=True)
 class ReportedGroup:
-    """A group in a worker's list of groups."""
+    """A process group that a worker lists."""
 
     worker: int
     name: str
@@ -60,7 +63,7 @@ class ReportedGroup:
 
 @dataclass(frozen=True, eq=False)
 class GroupColumns:
-    """Group columns of n calls: positions in lists of distinct texts."""
+    """Group columns: one row per call. ``group`` and ``ranks`` are indices into ``names`` and ``listed``."""
 
     worker: Int64
     group: Int64
@@ -72,8 +75,10 @@ class GroupColumns:
 
     @cached_property
     def distinct(self) -> tuple[list[tuple[int, int, int, int]], Int64]:
-        """Returns the distinct combinations of worker, name, ranks and size, and the combination of each call."""
-        group = _whole(self.names)[self.group]
+        """Returns the distinct combinations of worker, name, ranks and size, and the index of each call's
+        combination.
+        """
+        group = _full_names(self.names)[self.group]
         groups = group_sorted(self.worker, group, self.ranks, self.size + 1)
         columns = (column[groups.first].tolist() for column in (self.worker, group, self.ranks, self.size))
         return list(zip(*columns, strict=True)), groups.of
@@ -81,21 +86,20 @@ class GroupColumns:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of calls."""
+    """Process groups of calls."""
 
     code: Int64
-    """The group of each call."""
+    """Group code of each call: an index into ``ranks``."""
     ranks: Sequence[Ranks]
-    """Known ranks of each code."""
 
 
 def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Groups:
     """Returns the group code of each call.
 
-    Names are often numbers that each worker assigns on its own, so groups with equal names but different ranks differ. Groups
-    with equal ranks (and description) are one group if no worker has two of them; otherwise names separate them. A call with
-    missing or cut ranks gets the ranks that its worker reports for the name elsewhere, else those that all workers agree on.
-    A name with only its end known is that of the single group with this end.
+    Workers often number their groups independently, so groups with equal names but different ranks differ. Groups
+    with equal ranks and description are the same group, unless one worker has two of them; then names distinguish
+    them. Missing or truncated ranks are taken from other calls or lists of the same worker, else of all workers if
+    they agree. A truncated name is completed if only one full name ends with it.
     """
     every, which = calls.distinct
     ranks = _ranks(every, calls, stated)
@@ -121,14 +125,13 @@ def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Grou
 
 
 def _plain(ranks: Ranks) -> Ranks:
-    """Ranks without the mark that separates lists with equal cuts."""
+    """Ranks without the negative marker that ``_ranks`` adds to truncated lists."""
     return Ranks(tuple(rank for rank in ranks.listed if rank >= 0), ranks.cut)
 
 
 def _ranks(
     every: Sequence[tuple[int, int, int, int]], calls: GroupColumns, stated: Sequence[ReportedGroup]
 ) -> list[Ranks]:
-    """Ranks of each combination's group, if known."""
     parsed = [ranks_in(text) for text in calls.listed]
     mine: dict[tuple[int, str], set[Ranks]] = defaultdict(set)
     anyone: dict[str, set[Ranks]] = defaultdict(set)
@@ -162,8 +165,8 @@ def _ranks(
     return found
 
 
-def _whole(names: Sequence[str]) -> Int64:
-    """For each name the position of the full name that ends with it, else its own."""
+def _full_names(names: Sequence[str]) -> Int64:
+    """Index of the full name for each truncated name, if only one full name ends with it; else its own index."""
     found = np.arange(len(names))
     ends = {place: name[len(END) :] for place, name in enumerate(names) if name.startswith(END)}
     for length in {len(end) for end in ends.values() if end}:
@@ -178,9 +181,9 @@ def _whole(names: Sequence[str]) -> Int64:
 
 
 def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements: Int64) -> Int64:
-    """Returns a code per call, equal for calls with equal name, type and number of elements.
+    """Returns a code per call, equal for calls with equal name, dtype and number of elements.
 
-    If a worker knows no sizes of a name in a group, and another one does, only the name counts.
+    If a worker reports no sizes for a name in a group but another one does, only the name is compared.
     """
     both = codes(group, name)
     mine = codes(both, worker)
@@ -194,7 +197,9 @@ def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements:
 
 
 def shape_of(ranks: Ranks, size: int | None, world_size: int | None) -> str:
-    """Returns which ranks of a job a group has, in words; "" without a pattern or if unknown."""
+    """Returns a phrase for the ranks of a group, such as "8 neighbouring ranks"; "" if they are unknown or
+    irregular.
+    """
     listed, count = ranks.listed, size if size is not None and size > 0 else len(ranks.listed)
     if world_size is not None and count == world_size > 1:
         return "all ranks"
@@ -212,12 +217,12 @@ def _ordinal(number: int) -> str:
 
 
 def dimensions_of(description: str, patterns: Sequence[tuple[str, str]]) -> str:
-    """Returns the kinds of parallelism in a group description (tensor, pipeline, data, ...); "" if there are none."""
+    """Returns the kinds of parallelism named in a group description, such as "tensor + data"; "" if there are none."""
     return " + ".join(word for word, pattern in patterns if re.search(pattern, description))
 
 
 def rows_with_shapes(rows: Sequence[Mapping[str, object]], world_size: int | None) -> list[dict[str, object]]:
-    """Returns rows of groups with ``group_shape``."""
+    """Adds ``group_shape`` to the rows of groups."""
     return [
         {
             **row,

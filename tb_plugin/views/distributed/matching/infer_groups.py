@@ -1,4 +1,4 @@
-"""Inference of unreported process groups of calls."""
+"""Inference of process groups for calls that report none."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tb_plugin.views.distributed.matching.match import Calls
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# all ranks report the same size, so the size identifies the participants
+# collectives for which all ranks report the same size, so calls of equal size belong together
 ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
-# a single collective that ranks lack may be one that they lost
+# if ranks lack a single collective only, they may have lost it
 MIN_COLLECTIVES = 2
 
 
 def fill_from_collective(label: Int64, values: Int64) -> Int64:
-    """Returns values with unknown ones (-1) replaced by the largest value within the collective."""
+    """Replaces unknown values (-1) with the largest value within the same collective."""
     lacking = (values < 0) & (label >= 0)
     if not lacking.any():
         return values
@@ -35,14 +35,12 @@ def fill_from_collective(label: Int64, values: Int64) -> Int64:
 def group_from_ranks(
     calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[ReportedGroup]
 ) -> tuple[Int64, list[tuple[Ranks, str]]]:
-    """Returns the inferred group of calls without a reported group, a position in the returned list of (ranks, name); -1 =
-    none.
+    """Infers the group of calls that report none, as an index into the second result (ranks, name); -1 = none.
 
-    Requires all ranks of the job. ``blank`` marks calls without group information, ``alike`` those of collectives where every
-    rank reports the same. Calls of one kind (name, type, elements) belong to a group if each of their collectives is on the
-    same ranks, but not on all ranks; these are exactly the ranks of one listed group; and every rank has other such calls in
-    the same steps, so that no trace ended early or started late. A rank that lost calls hardly lost all of one kind and no
-    others. This is no proof, so the result is called inferred.
+    All ranks of the job must be loaded. Calls of one kind (name, dtype, elements) get a group under three
+    conditions. Their collectives are always on the same ranks, but not on all ranks. A listed group has exactly
+    these ranks. All ranks of the job have calls without a group in the same steps, so no trace is truncated there.
+    ``blank`` marks calls without a group, ``alike`` collectives for which all ranks report the same size.
     """
     found = np.full(len(label), -1, np.int64)
     groups = _listed(ranks, stated)
@@ -80,7 +78,7 @@ def group_from_ranks(
 
 
 def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dict[frozenset[int], tuple[Ranks, str]]:
-    """Groups that all of their workers list exactly once, keyed by workers."""
+    """Groups that each of their members lists exactly once, keyed by member workers."""
     place = {rank: worker for worker, rank in enumerate(ranks)}
     lists: dict[str, list[ReportedGroup]] = defaultdict(list)
     for group in stated:

@@ -21,8 +21,8 @@ Bool = npt.NDArray[np.bool_]
 def compared(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | None], groups: Int64) -> Calls:
     """Returns the columns that matching compares.
 
-    ``step`` is the position of each call's step, ``no_step`` that of calls outside the steps; ``sizes`` are the numbers of
-    loaded workers and of ranks in the job (None = unknown); ``groups`` are group codes.
+    ``step`` is the step index of each call, ``no_step`` that of calls outside the steps. ``sizes`` are the number
+    of loaded workers and the world size (None = unknown). ``groups`` are group codes.
     """
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -31,7 +31,7 @@ def compared(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | 
     source, target = numbers_of(data, "source_rank"), numbers_of(data, "destination_rank")
     unknown = point & ((source < 0) | (target < 0))
     if sizes[0] == 2 and sizes[1] in (None, 2):
-        # Each worker is the other's peer, whatever is recorded; a kernel for both directions does not show its direction.
+        # Each worker is the other's peer, whatever is recorded: a kernel for both directions does not show its direction.
         source = np.select(
             [is_one_of(collective, names, {"send"}), is_one_of(collective, names, {"recv"})], [worker, 1 - worker], 2
         )
@@ -59,13 +59,13 @@ def compared(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | 
 
 
 def groups_in(data: pa.Table, stated: Sequence[ReportedGroup]) -> Groups:
-    """Returns the groups of all calls; ``stated`` are the groups that workers list."""
+    """Returns the groups of all calls. ``stated`` are the groups that workers list."""
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
     return groups_of(GroupColumns(worker, *texts_of(data, "group"), *texts_of(data, "group_ranks"), size), stated)
 
 
 def is_one_of(collective: Int64, names: Sequence[str], wanted: Set[str]) -> Bool:
-    """Returns the rows whose collective, a position in ``names``, is one of ``wanted``."""
+    """Marks the rows whose collective is in ``wanted``. ``collective`` is an index into ``names``."""
     return np.isin(collective, [i for i, name in enumerate(names) if name in wanted])
 
 
@@ -75,16 +75,16 @@ def _has_text(data: pa.Table, key: str) -> Bool:
 
 
 def numbers_of(data: pa.Table, key: str, missing: int = -1) -> Int64:
-    """Returns a column of integers, read-only; null becomes ``missing``."""
+    """Returns a column of integers as a read-only array; null becomes ``missing``."""
     column = data[key]
-    if column.null_count:  # else it is copied for nothing
+    if column.null_count:  # avoids a copy
         column = pc.fill_null(column, missing)
     values: Int64 = column.to_numpy().astype(np.int64, copy=False)
     return values
 
 
 def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
-    """Returns a column of texts as positions in the list of distinct texts; null becomes ""."""
+    """Returns a text column as indices and the list of distinct texts; null becomes ""."""
     encoded = data[key].combine_chunks().dictionary_encode()
     names = [name or "" for name in encoded.dictionary.to_pylist()]
     positions: Int64 = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Matching of calls of different workers."""
+"""Matching of calls on different workers."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ __all__ = ["BY", "Calls", "Matched", "codes", "match", "matched", "nothing"]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# recorded number; missing or shifted number; position among calls of the group; position among transfers between two ranks
+# sequence number as recorded; as inferred; index among calls of the group; index among transfers between two ranks
 BY = ("number", "inferred number", "order", "ends")
 _NUMBER, _INFERRED, _ORDER, _ENDS = range(len(BY))
 
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Columns of all workers' calls for matching: n rows, each worker's in order of time.
+    """Columns for matching: one row per call of any worker, in time order within each worker.
 
-    Codes are numbers >= 0, equal for equal values.
+    Codes are integers >= 0 that are equal for equal values.
     """
 
     worker: Int64
     step: Int64
     group: Int64
-    """Code of the process group and its ranks; for point-to-point calls also of both ends."""
+    """Code of the process group, combined with sender and receiver for point-to-point calls."""
     name: Int64
     kind: Int64
     """Code of (collective, dtype, elements)."""
     sequence: Int64
-    """As recorded; -1 = none."""
+    """Recorded sequence number; -1 = none."""
     lost: Bool
-    """Point-to-point calls with an unknown peer: never matched."""
+    """Marks point-to-point calls with an unknown peer, which are never matched."""
     two_ended: Bool | None = None
-    """Point-to-point calls; None = unknown."""
+    """Marks point-to-point calls; None = unknown."""
     no_step: int = -1
-    """Code of the step of calls outside the steps."""
+    """Step code of calls outside the steps."""
     end_ns: Int64 | None = None
-    """End by the worker's clock: separates equal transfers if a worker lacks some."""
+    """End by the worker's clock, to match equal transfers if a worker lacks some."""
 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Matches of n calls."""
+    """Result of matching: one row per call."""
 
     label: Int64
-    """Number of the collective, 0, 1, ...; -1 for unmatched calls."""
+    """Number of the collective, from 0; -1 = unmatched."""
     by: Int64
-    """Position in BY; -1 for unmatched calls."""
+    """Method, as an index into ``BY``; -1 = unmatched."""
 
 
 def nothing(count: int) -> Matched:
@@ -63,16 +63,16 @@ def nothing(count: int) -> Matched:
 
 
 def match(calls: Calls) -> Int64:
-    """Returns the number of each call's collective, 0, 1, ...; -1 for unmatched calls."""
+    """Returns the number of each call's collective, from 0; -1 = unmatched."""
     return matched(calls).label
 
 
 def matched(calls: Calls) -> Matched:
-    """Returns the collective of each call, and how it was matched.
+    """Matches calls to collectives.
 
-    By process group and sequence number if recorded or inferred, else by alignment of (collective, dtype, elements) within
-    each step, so that one missing call shifts nothing. Calls without a number are aligned with the numbered ones of their
-    group too.
+    Calls match by process group and sequence number, recorded or inferred. Calls without a number match by
+    alignment of (collective, dtype, elements) within each step, so a missing call does not shift later ones. They
+    are also aligned with the numbered calls of their group.
     """
     number, inferred = _numbers(calls)
     label = np.full(len(calls.worker), -1, np.int64)
@@ -98,7 +98,10 @@ def _numbers(calls: Calls) -> tuple[Int64, Bool]:
 
 
 def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
-    """Match codes. Several calls of a worker with one number are a coalesced batch: they match by kind and order."""
+    """Match codes, equal for matching calls.
+
+    Calls of one worker with equal numbers are a coalesced batch; they match by kind and order.
+    """
     worker = calls.worker[rows]
     label = codes(calls.group[rows], calls.name[rows], number[rows])
     order = np.lexsort((worker, label))
@@ -114,10 +117,11 @@ def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
 
 
 def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
-    """Match codes of calls without a number: by order, among themselves and with numbered calls of their group.
+    """Match codes of calls without a number, which match by order among themselves and with numbered calls of their
+    group.
 
-    Numbered collectives occur once, in order of the numbers, as the sequence of one more worker. For workers with some
-    numbered calls these are aligned too, so that the others stay between them.
+    Numbered collectives act as the sequence of one more worker. If a worker has calls with and without numbers, its
+    numbered calls are aligned too.
     """
     fresh = int(label.max(initial=-1)) + 1
     groups = np.zeros(int(calls.group.max()) + 1, np.bool_)
@@ -140,7 +144,7 @@ def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, numbe
     block = _blocks(calls, every, worker)
     place = by_order(worker, block, kind)
     if calls.end_ns is not None and calls.two_ended is not None:
-        # Sequence numbers of transfers are not comparable between their ends.
+        # Sender and receiver of a transfer number their calls independently.
         alone = np.flatnonzero(calls.two_ended[every])
         if len(alone):
             columns = (calls.group[every], block, kind, place, calls.end_ns[every])
@@ -153,9 +157,9 @@ def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, numbe
 
 
 def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
-    """Block codes: a group in a step, so that a missing call cannot shift the next step.
+    """Block of each call: its group within its step, so a missing call does not shift the next step.
 
-    If some worker has no steps in a group and others do, all calls of the group are one block.
+    If some workers have no steps in a group but others do, all calls of the group form one block.
     """
     group, step = calls.group[rows], calls.step[rows]
     pair = codes(group, worker)
@@ -168,7 +172,10 @@ def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
 
 
 def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
-    """Numbers collectives with several workers. A worker has a collective once: the most certain call, then the first."""
+    """Numbers the collectives with several workers.
+
+    If one worker has several calls, only its most reliable match counts.
+    """
     order = np.lexsort((by, worker, label))
     again = (np.diff(label[order], prepend=-1) == 0) & (np.diff(worker[order], prepend=-1) == 0)
     if (again & (label[order] >= 0)).any():
@@ -181,10 +188,11 @@ def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
 
 
 def _placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, place: Int64, end_ns: Int64) -> Int64:
-    """Returns positions in blocks; calls of workers with fewer calls of a kind than others are placed by time.
+    """Index of each call in its block. If a worker has fewer calls of a kind than others, its indices follow from
+    time.
 
-    Calls of one collective end at nearly the same time. The clock offset of a worker is the median difference of ends in
-    groups without missing calls of the kind; positions stay if there are none.
+    Calls of one collective end at nearly the same time. The clock offset of a worker is the median difference
+    between ends in groups without missing calls. Without such groups the indices do not change.
     """
     order = np.lexsort((place, worker, kind, block))
     which = codes(block, kind)[order]
@@ -213,9 +221,9 @@ def _placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, plac
 
 
 def _offsets(worker: Int64, group: Int64, code: Int64, end_ns: Int64, sure: Bool) -> tuple[Int64, Bool]:
-    """Clock offset of each call's worker within the call's group, and whether it is known.
+    """Clock offset of each call's worker within the group, ns, and whether it is known.
 
-    From the ``sure`` calls that have the largest number of workers of their group.
+    Uses only ``sure`` calls whose collective has the largest number of workers in the group.
     """
     order = np.lexsort((end_ns, code))
     first = np.flatnonzero(np.diff(code[order], prepend=-1))

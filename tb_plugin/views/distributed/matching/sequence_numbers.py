@@ -1,4 +1,4 @@
-"""Missing and shifted sequence numbers of calls."""
+"""Inference of missing or shifted sequence numbers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tb_plugin.lib.groupby import codes
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# share of matching kinds below which a worker's numbers are not those of the others
+# below this share of calls with equal kinds, a worker's numbers disagree with the others
 MIN_AGREEMENT = 0.5
-# share of matching kinds that allows a shift of a worker's numbers
+# share of calls with equal kinds that a shift of a worker's numbers must reach
 MIN_AGREEMENT_OF_SHIFT = 0.9
-# calls of a worker that vote on the shift ...
+# maximum number of a worker's calls that vote on the shift
 _MAX_VOTERS = 512
-# ... each for this many calls of the others ...
+# maximum number of shifts that each call votes for
 _MAX_VOTES_PER_CALL = 64
-# ... and this many candidates with most votes are tried
+# number of shifts to try, those with most votes
 _MAX_TRIED_SHIFTS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Columns of all workers' calls, each worker's in order of time; as ``match.Calls``."""
+    """Columns as in ``match.Calls``."""
 
     worker: Int64
     step: Int64
@@ -34,15 +34,15 @@ class Stream:
     name: Int64
     kind: Int64
     no_step: int
-    """Step of calls outside the steps."""
+    """Step code of calls outside the steps."""
 
 
 def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
-    """Returns the sequence number of each call in its group, -1 for none, and whether it is inferred.
+    """Returns the sequence number of each call in its group (-1 = none), and whether it is inferred.
 
-    A call between numbered calls of its worker gets the missing number if the others' call with that number is of its kind.
-    If most calls of a worker differ from the others' at their numbers, its numbers are shifted by the distance at which
-    nearly all agree. Without such a distance, and if not even the names agree, its numbers are dropped.
+    A call next to numbered calls gets the missing number if other workers' calls with that number are of the same
+    kind. If most calls of a worker disagree with the others, its numbers are shifted so that nearly all agree. If
+    there is no such shift and even the names disagree, its numbers are dropped.
     """
     number, inferred = sequence.copy(), np.zeros(len(sequence), np.bool_)
     groups = int(calls.group.max(initial=0)) + 1
@@ -58,7 +58,10 @@ def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
 
 
 def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]:
-    """Returns distinct places in order, and the most frequent kind of each; the lowest worker's in a tie."""
+    """Returns the distinct values of ``place``, sorted, and the most frequent kind at each.
+
+    In a tie, the lowest worker decides.
+    """
     order = np.lexsort((worker, kind, place))
     first = np.flatnonzero(np.diff(place[order], prepend=-1) | np.diff(kind[order], prepend=-1))
     count = np.diff(np.append(first, len(order)))
@@ -69,7 +72,7 @@ def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]
 
 
 def _shift_numbers(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Shifts numbers of workers with another origin, in place, or drops them."""
+    """Shifts or drops the numbers of workers that disagree with the others, in place."""
     group, worker, kind = calls.group[rows], calls.worker[rows], calls.kind[rows]
     place = codes(group, number[rows])
     order = np.argsort(place, kind="stable")
@@ -95,7 +98,10 @@ def _shift_numbers(calls: Stream, rows: Int64, number: Int64, inferred: Bool) ->
 
 
 def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: Bool) -> None:
-    """The same for one group. ``odd`` marks rows of workers that differ from the others."""
+    """Shifts or drops the numbers within one group, in place.
+
+    ``odd`` marks rows of workers that disagree with the others.
+    """
     worker = calls.worker[rows]
     if odd.all():
         odd = worker != worker.min()
@@ -106,7 +112,7 @@ def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred:
     for at in np.split(order, np.flatnonzero(np.diff(worker[order])) + 1):
         mine = rows[at]
         is_common = np.isin(number[mine], numbers)
-        # Without common numbers the calls may be from another time, so only calls of the same step are compared.
+        # Without common numbers the calls may be of different times, so only calls of the same step are compared.
         voting = mine if is_common.any() else mine[calls.step[mine] != calls.no_step]
         shift = _best_shift(calls, voting[:: max(1, len(voting) // _MAX_VOTERS)], mine, number, (numbers, kinds, steps))
         if shift is not None:
@@ -121,7 +127,7 @@ def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred:
 def _best_shift(
     calls: Stream, voting: Int64, mine: Int64, number: Int64, reference: tuple[Int64, Int64, Int64]
 ) -> int | None:
-    """Shift for the numbers of a worker; None if no shift makes its calls agree with the others'."""
+    """Shift at which a worker's calls agree with the others; None if there is none."""
     numbers, kinds, steps = reference
     both = codes(np.concatenate((kinds, calls.kind[voting])), np.concatenate((steps, calls.step[voting])))
     reference_codes, voter_codes = both[: len(numbers)], both[len(numbers) :]
@@ -141,7 +147,7 @@ def _best_shift(
 
 
 def _fill_gaps(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Numbers calls between (or next to) numbered calls of their worker, in place."""
+    """Numbers the calls between or next to numbered calls of the same worker, in place."""
     pair = codes(calls.group[rows], calls.worker[rows])
     order = rows[np.argsort(pair, kind="stable")]
     pair = np.sort(pair)

@@ -1,1 +1,1 @@
-"""Charts of all ranks: maps, matrices, stages, the worst."""
+"""Charts of all ranks."""

@@ -11,7 +11,7 @@ from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.pictures.topology import members, ranks_short
 from tb_plugin.views.distributed.rank.profile import frame, table
 
-# more rows are too many to read one by one
+# more rows are too many to read
 MAX_LISTED = 24
 _GROUP_KEYS = ("group_description", "group_size", "dimension", "group_shape", "backend")
 _DEVICE_KEYS = ("device_name", "memory_bytes", "capability", "link_peak")
@@ -26,7 +26,7 @@ _DEVICES = {
 
 
 def kind_frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns a table of group kinds and one of device kinds, if there are many groups or devices."""
+    """Returns the tables of group kinds and of device kinds, each only if there are too many to list."""
     found = {}
     if len(data.process_groups) > MAX_LISTED:
         rows = group_kinds(data.process_groups)
@@ -42,7 +42,7 @@ def kind_frames(data: JobData) -> Mapping[str, Frame]:
 
 
 def group_kinds(groups: Sequence[Row]) -> list[Row]:
-    """Returns a row per combination of description, size, kind of parallelism, pattern and backend, in order."""
+    """Returns one row per distinct description, size, parallelism, pattern and backend, by first occurrence."""
     return [
         {
             **dict(zip(_GROUP_KEYS, kind, strict=True)),
@@ -55,7 +55,7 @@ def group_kinds(groups: Sequence[Row]) -> list[Row]:
 
 
 def device_kinds(devices: Sequence[Row]) -> list[Row]:
-    """Returns a row per combination of name, memory, capability and links, in order."""
+    """Returns one row per distinct name, memory, compute capability and link bandwidth, by first occurrence."""
     return [
         {
             **dict(zip(_DEVICE_KEYS, kind, strict=True)),

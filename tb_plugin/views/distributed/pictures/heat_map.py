@@ -1,4 +1,4 @@
-"""Heat map of one measure by worker and step, and its quantiles."""
+"""Heat map and quantiles of a measure by worker and step."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tb_plugin.views.distributed.pictures.topology import groupings
 
 Int64 = npt.NDArray[np.int64]
 
-# JSON bytes of map and bands, so that an answer stays below a megabyte
+# maximum JSON bytes of heat map and quantiles, so that a response stays below 1 MB
 MOST_BYTES = 900_000
-# columns that a screen can show
+# number of columns that fit a screen
 MAX_COLUMNS = 1000
 _QUANTILES = {
     "rank_max_ns": (1.0, "slice5"),
@@ -36,12 +36,12 @@ _QUANTILES = {
     "rank_p5_ns": (0.05, "slice4"),
     "rank_min_ns": (0.0, "rest"),
 }
-# approximate JSON bytes of a number of the bands
+# approximate JSON bytes of one quantile value
 _CELL = 11
 
 
 def pictures(data: JobData, key: str) -> tuple[Heat, Series]:
-    """Returns the heat map of a measure and its quantile bands. Raises BadRequest for an unknown measure."""
+    """Returns the heat map of a measure and the chart of its quantiles. Raises BadRequest for an unknown measure."""
     key = measure_key(data, key)
     grid, labels = grid_of(data, key), selected_labels(data)
     metric = METRICS.metric(key, window="one step")
@@ -65,7 +65,7 @@ def pictures(data: JobData, key: str) -> tuple[Heat, Series]:
 
 
 def merge(grid: Grid, merged: int) -> Grid:
-    """Returns a grid with ``merged`` steps per column, with the largest value of each."""
+    """Merges ``merged`` adjacent steps per column; each value is their maximum."""
     if merged == 1:
         return grid
     low = np.where(grid.has_value, grid.values, np.iinfo(np.int64).min)
@@ -75,13 +75,15 @@ def merge(grid: Grid, merged: int) -> Grid:
 
 
 def merged_labels(labels: Sequence[str], merged: int) -> list[str]:
-    """Returns the labels of merged columns: the first and the last step."""
+    """Returns the labels of merged columns, such as ``4-7``."""
     groups = (labels[start : start + merged] for start in range(0, len(labels), merged))
     return [group[0] if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in groups]
 
 
 def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
-    """Returns, per share and column, the value that this share of the workers does not exceed: always a value of a worker."""
+    """Returns one list per share: for each column, the value of a worker that this share of the workers does not
+    exceed.
+    """
     count = grid.has_value.sum(axis=0)
     ordered = np.sort(np.where(grid.has_value, grid.values, np.iinfo(np.int64).max), axis=0)
     found = []
@@ -93,7 +95,7 @@ def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
 
 
 def _merged(grid: Grid, room: int) -> int:
-    """Minimum number of steps per column that fits the size limit and the screen."""
+    """Smallest number of steps per column that fits the size limit and the screen."""
     steps: int = max(grid.values.shape[1], 1)
     merged = -(-steps // MAX_COLUMNS)
     while merged < steps:
@@ -106,7 +108,7 @@ def _merged(grid: Grid, room: int) -> int:
 
 
 def _length(grid: Grid) -> int:
-    """JSON bytes of the values."""
+    """Approximate size of the values as JSON, in bytes."""
     size = np.abs(grid.values)
     digits = np.ones(size.shape, np.int64)
     for power in range(1, 19):

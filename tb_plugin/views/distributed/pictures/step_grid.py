@@ -1,4 +1,4 @@
-"""Measures of all workers by step."""
+"""Measures by worker and step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-# requests the most relevant measure
+# value of the parameter that requests the most relevant measure
 FIRST = "first"
 LOST = "lost_ns"
 # measures in the order of the menu, with their colours
@@ -42,26 +42,26 @@ CATEGORIES = {
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Values by worker and step; ``known`` marks valid ones."""
+    """Values of shape (workers, steps); ``has_value`` marks the valid ones."""
 
     values: Int64
     has_value: Bool
 
     @property
     def means(self) -> Float64:
-        """Returns the mean of each worker over its known steps, NaN without any."""
+        """Returns the mean of each worker over its valid steps; NaN if there are none."""
         count = self.has_value.sum(axis=1)
         total = np.where(self.has_value, self.values, 0).sum(axis=1)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def selected_labels(data: JobData) -> tuple[str, ...]:
-    """Returns the labels of the selected steps that any worker has, in order."""
+    """Returns the labels of the selected steps that at least one worker has."""
     return tuple(data.labels[at] for at in selected_columns(data).tolist())
 
 
 def selected_columns(data: JobData) -> Int64:
-    """Returns the positions in ``labels`` of the selected steps that any worker has: the columns of a grid."""
+    """Returns the indices into ``labels`` of the selected steps that at least one worker has: the columns of a grid."""
     return np.flatnonzero(_recorded_steps(data).any(axis=0))
 
 
@@ -72,9 +72,9 @@ def measures(data: JobData) -> list[Metric]:
 
 
 def measure_key(data: JobData, key: str) -> str:
-    """Returns the key of a measure; for FIRST, that of the first measure with a non-zero value.
+    """Returns the key of a measure; FIRST stands for the first measure with a non-zero value.
 
-    The loss to stragglers comes first if there is a straggler; otherwise it is noise.
+    Straggler cost is tried first if there is a straggler. Otherwise it is tried last, because it is noise.
     """
     if key != FIRST:
         return key
@@ -87,7 +87,7 @@ def measure_key(data: JobData, key: str) -> str:
 def grid_of(data: JobData, key: str) -> Grid:
     """Returns a measure over ``selected_columns``. Raises BadRequest for an unknown measure.
 
-    Without steps, all measures are empty: requesting a map is then no error.
+    Without steps, every measure is an empty grid rather than an error.
     """
     found = _grids(data) or dict.fromkeys(CATEGORIES, _empty_grid(data, 0))
     if key not in found:
@@ -118,7 +118,7 @@ def _grids(data: JobData) -> Mapping[str, Grid]:
 
 
 def _reported_grids(data: JobData) -> Mapping[str, Grid]:
-    """Step times reported by workers, each column as a grid over all labels."""
+    """One grid over all labels for each column of the table of steps."""
     grids = {}
     for key in STEP:
         if key != "step":
@@ -139,14 +139,14 @@ def _empty_grid(data: JobData, steps: int) -> Grid:
 
 @remembered
 def _recorded_steps(data: JobData) -> Bool:
-    """Which workers have which steps: recorded ones, or steps with calls."""
+    """Whether each worker has each step: recorded, or with calls in it."""
     known: Bool = data.times[0][:, :-1] > 0
     known[data.step_places] = True
     return known
 
 
 def _lost_grid(data: JobData) -> Grid:
-    """Time that each step would save if the worker were as fast as the next one; steps without a time are unknown."""
+    """Time saved per step if the worker were as fast as the next slowest one."""
     report, grid = blame(data), _empty_grid(data, len(data.labels))
     at = {label: place for place, label in enumerate(data.labels)}
     places = [(place, at[label]) for place, label in enumerate(report.labels) if label in at]
@@ -158,7 +158,6 @@ def _lost_grid(data: JobData) -> Grid:
 
 
 def _lateness_grid(data: JobData) -> Grid:
-    """Mean lateness of each worker at the collectives of a step."""
     values = data.calls.data["lateness_ns"]
     known = np.asarray(values.is_valid()) & (data.calls.step < len(data.labels))
     late = values.fill_null(0).to_numpy()[known]

@@ -1,4 +1,4 @@
-"""Node and group position of each worker."""
+"""Nodes and group positions of the workers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tb_plugin.payloads import Grouping
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.groups import ranks_in
 
-# kinds of groups in the menu: a multi-dimensional job has about one per dimension
+# maximum number of group kinds in the menu: jobs have about one per parallelism dimension
 MAX_KINDS = 8
-# groups times places; larger data is implausible and too much to draw
+# maximum number of groups times group size; more is implausible and too much to draw
 MOST_CELLS = 1_000_000
 # Python refuses to parse numbers of thousands of digits
 _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
@@ -23,7 +23,7 @@ _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _Kind:
-    """Disjoint groups with one description."""
+    """Disjoint groups with the same description."""
 
     title: str
     groups: list[tuple[int, ...]]
@@ -31,7 +31,10 @@ class _Kind:
 
 @remembered
 def worker_ranks(data: JobData) -> Mapping[int, int]:
-    """Returns the position of each rank's worker in ``data.names``: as recorded, else from all names."""
+    """Maps each rank to the index of its worker in ``data.names``.
+
+    Uses recorded ranks, else worker names if all contain a rank.
+    """
     place = {name: at for at, name in enumerate(data.names)}
     recorded = {place[name]: rank for name, rank in data.reported.ranks.items() if name in place}
     recorded |= {at: rank for at, rank in enumerate(data.ranks) if rank is not None}
@@ -48,13 +51,15 @@ def worker_ranks(data: JobData) -> Mapping[int, int]:
 
 
 def rank_nodes(data: JobData) -> dict[int, str]:
-    """Returns the known nodes of ranks."""
+    """Returns the node of each rank, if known."""
     node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
     return {rank: node[data.names[at]] for rank, at in worker_ranks(data).items() if data.names[at] in node}
 
 
 def groupings(data: JobData) -> list[Grouping]:
-    """Returns nodes (if several) and kinds of groups that partition the workers, neighbouring ranks first."""
+    """Returns the ways to group workers: by node if there are several, then by kind of process group, neighbouring
+    ranks first.
+    """
     found = [node] if (node := _nodes(data)) is not None else []
     ranks = worker_ranks(data)
     for number, kind in enumerate(sorted(_kinds(data), key=_stride)[:MAX_KINDS]):
@@ -72,7 +77,7 @@ def groupings(data: JobData) -> list[Grouping]:
 
 
 def members(text: object, size: object) -> tuple[int, ...]:
-    """Returns the ranks of a group; empty if the list is cut."""
+    """Returns the ranks of a group; empty if the list is truncated."""
     found = ranks_in(str(text or ""))
     ranks = found.listed
     whole = not found.cut and (not isinstance(size, int) or len(ranks) == size)
@@ -80,7 +85,7 @@ def members(text: object, size: object) -> tuple[int, ...]:
 
 
 def ranks_short(ranks: Sequence[int]) -> str:
-    """Returns a short text of ranks: ``0-7``, ``0-56 by 8``, else the first ones."""
+    """Returns the ranks as short text, such as ``0-7`` or ``0-56 by 8``; irregular lists are truncated."""
     if len(ranks) > 2:
         by = ranks[1] - ranks[0]
         if by > 0 and all(after - before == by for before, after in pairwise(ranks)):
@@ -106,7 +111,7 @@ def _nodes(data: JobData) -> Grouping | None:
 
 
 def _kinds(data: JobData) -> Iterator[_Kind]:
-    """Groups by description, else by size; overlapping groups are split into several kinds."""
+    """Groups by description, else by size. Overlapping groups become separate kinds."""
     listed: dict[str, dict[tuple[int, ...], None]] = defaultdict(dict)
     for row in data.process_groups:
         ranks = members(row["group_ranks"], row["group_size"])

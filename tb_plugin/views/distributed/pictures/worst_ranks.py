@@ -1,4 +1,4 @@
-"""Slowest workers, their outlying times, and the workers in charts of many."""
+"""Slowest workers, their outlying times, and bar charts of many workers."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, blame, why
 
 MAX_WORST = 10
-# with more workers bars are too thin: charts show the worst, the median and the best
+# with more workers, bars would be too thin: charts show the worst, the median and the best
 MAX_BARS = 32
-# fewer workers are all in the bars
+# with fewer workers, the bar charts suffice
 MIN_WORKERS = 3
 TITLES = {"lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total"}
 REST = "step_other_ns"
-# activities of a worker while others wait for it
+# measures to search for outliers
 COMPARED = ("compute_ns", REST)
-# causes without compute and communication
+# causes that are part of the rest of the step
 CAUSES_OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
-# distance from the median: as a share of it, and in median absolute deviations
+# minimum excess over the median: as a share of it, and in median absolute deviations
 MIN_OUTLIER_SHARE, MIN_OUTLIER_DEVIATIONS = 0.05, 3.0
 
 Float64 = npt.NDArray[np.float64]
 
 
 def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the positions of the workers, worst first.
+    """Returns the indices of the workers, worst first.
 
-    Sorted by straggler cost per step (repeated stragglers before single ones) if there are stragglers; then by the wait of
-    others, then by compute time: in a pipeline, later ranks wait for earlier ones by design.
+    The sort keys are straggler cost per step (repeated stragglers first), then the wait of other workers, then
+    compute time. Wait only comes second because, in a pipeline, later ranks wait for earlier ones by design.
     """
     report, costs = blame(data), _costs_per_step(data)
     repeated = {worker for worker in report.costly if not report.is_once(worker)} if costs.any() else set()
@@ -55,7 +55,7 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
 
 
 def _costs_per_step(data: JobData) -> Float64:
-    """Mean cost of each worker per step; 0 without stragglers, where it is noise."""
+    """Mean cost of each worker per step, ns; 0 if there are no stragglers, since it is then noise."""
     report = blame(data)
     if data.is_single or not report.costly:
         return np.zeros(len(data.names))
@@ -63,7 +63,7 @@ def _costs_per_step(data: JobData) -> Float64:
 
 
 def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the positions of the workers in bar charts: all, or the worst, the median and the best of many."""
+    """Returns the indices of the workers in bar charts. With many workers: the worst, the median and the best."""
     if len(rows) <= MAX_BARS:
         return list(range(len(rows)))
     order = by_cost(data, rows)
@@ -71,7 +71,7 @@ def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
 
 
 def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
-    """Returns bars of the workers of ``bar_positions``, with suffixes in their labels."""
+    """Reduces a chart to the workers of ``bar_positions``, and marks the median and the best in the labels."""
     names = data.names
     if len(names) <= MAX_BARS or len(series.x) <= MAX_BARS:
         return series
@@ -88,7 +88,7 @@ def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
 
 
 def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
-    """Returns a table of the costliest workers; None without waits or with too few workers."""
+    """Returns the table of the costliest workers; None if no worker waits or there are too few workers."""
     if len(data.names) < MIN_WORKERS:
         return None
     lost, whole = _costs_per_step(data), by_cost(data, rows)
@@ -122,10 +122,10 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     }
     hidden = {key for key, column in table.items() if column.null_count == len(column)}
     if "caused_step_ns" not in hidden:
-        hidden.add("caused_wait_ns")  # which says the same
+        hidden.add("caused_wait_ns")  # the same value, not divided by steps
     columns = [Column(METRICS.metric(key, TITLES.get(key, "")), hidden=key in hidden) for key in table]
     title = "Slowest ranks" if known else "Ranks that others wait for"
-    # Repeated stragglers come first; no column has that order.
+    # No column sorts repeated stragglers first.
     sort = None if known else Sort("caused_wait_ns" if "caused_step_ns" in hidden else "caused_step_ns", True)
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
 
@@ -135,7 +135,7 @@ def _order_phrase(data: JobData) -> str:
 
 
 def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | None:
-    """The worker to compare with: the usual one in the group with the largest cost, else the median of all."""
+    """Worker with median lateness in the group in which the cost is largest; else the median worker by cost."""
     report = blame(data)
     usual = -1
     if bool((report.stragglers.worker == at).any()):
@@ -147,9 +147,9 @@ def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | Non
 
 
 def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
-    """The largest time of a worker that is an outlier above the median of all.
+    """Largest outlier among the times of a worker, compared with the median of all workers.
 
-    The rest of the step gets the ``cause`` of the lateness, if the rest consists of it.
+    If it is the time outside compute and communication, ``cause`` is added to its name.
     """
     best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0
@@ -172,7 +172,7 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
 
 
 def _per_step(report: Blame, row: Row) -> int | None:
-    """Mean wait of the others for a worker, ns per step of the report; None without step times."""
+    """Mean time that other workers wait for a worker, ns per step; None without step times."""
     return round(report.per_step(_number(row, "caused_wait_ns"))) if report.mean_ns and report.labels != ("",) else None
 
 

@@ -23,12 +23,12 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """The n collectives of a worker in order of start (longest first). -1 = unknown."""
+    """Collectives of a worker: one row per collective, sorted by start, then longest first. -1 = unknown."""
 
     row: Int64
     """Row of the trace: a kernel or a host call. Coalesced collectives share a row."""
     step: Int64
-    """Position in the steps of the trace."""
+    """Index into the steps of the trace."""
     metadata: CollectiveMetadata
     elements: Int64
     bytes: Int64
@@ -42,11 +42,11 @@ class Calls:
 
 
 def calls_of(trace: TraceTable) -> Calls:
-    """Returns all collectives.
+    """Returns all collectives of a trace.
 
-    A communication kernel is a call with its own time; the host call that launched it is not communication. Without such
-    kernels, the process group's work on its own thread (``gloo:all_reduce``) is the call, else the dispatcher's operator
-    (``c10d::allreduce_``). A coalesced kernel counts once per collective (``_in_batches``).
+    Each communication kernel is a collective; a coalesced kernel gives one row per collective. In traces without
+    such kernels, collectives are the work of the process group's own thread (``gloo:all_reduce``), or else the
+    dispatcher's operators (``c10d::allreduce_``). Host calls that launch kernels are not collectives.
     """
     words = Words()
     facts = Facts(trace, words)
@@ -74,15 +74,13 @@ def calls_of(trace: TraceTable) -> Calls:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Rows that are calls, their metadata, and the collective that launched each."""
-
     row: Int64
     about: CollectiveMetadata
     caller: Int64
     head: Int64
-    """Top-level row of the host calls that it is or was launched by."""
+    """Top-level row of the host call: the call itself, or the call that launched the kernel."""
     is_first: Bool
-    """Only the first kernel of a call carries its bytes."""
+    """Marks the first kernel of each call, which gets the bytes of the call."""
     batch: Int64
 
     def take(self, places: Int64) -> _Found:
@@ -98,7 +96,6 @@ class _Found:
 
 
 def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) -> _Found:
-    """Communication kernels."""
     row = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
     caller, chain = callers_of(trace, row, chains)
     about, states = facts.from_arguments(row)
@@ -109,7 +106,7 @@ def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) ->
     at, other = batches.kernel, batches.stands_for
     about, row, caller, chain = about.take(at), row[at], caller[at], chain[at]
     about = chains.metadata.take(other).where(other != MISSING, about)
-    # A kernel without a caller, or one of several coalesced calls, carries bytes of its own.
+    # Kernels without a caller, and each of several coalesced calls, have their own bytes.
     own_bytes = (chain == MISSING) | (other != MISSING)
     columns = about.columns
     key = [columns[name] for name in columns if name not in ("sent", "received")]
@@ -136,7 +133,7 @@ def _on_host(trace: TraceTable, chains: Chains) -> _Found:
 
 
 def _elements(about: CollectiveMetadata, words: Words) -> Int64:
-    """S of nccl-tests in elements."""
+    """Number of elements, defined like the size S in nccl-tests."""
     larger = np.array([*map(has_larger_side, words), False], np.bool_)[about.collective]
     found = np.where(
         larger, np.maximum(about.inside, about.outside), np.where(about.inside >= 0, about.inside, about.outside)
@@ -145,7 +142,7 @@ def _elements(about: CollectiveMetadata, words: Words) -> Int64:
 
 
 def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
-    """Elements times bytes per element; 0 for further kernels of the same call."""
+    """Elements times bytes per element; 0 for all but the first kernel of a call."""
     size = np.array([*(element_bytes(text) or 0 for text in words), 0], np.int64)[found.about.dtype]
     moved = np.where((size > 0) & (elements >= 0), elements * size, MISSING)
     moved[found.about.collective == words.number("barrier")] = 0
@@ -153,9 +150,9 @@ def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
 
 
 def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issued: Int64, words: Words) -> Int64:
-    """Time when the host first waits for each call: the first wait with its group and number.
+    """Time when the host first waits for each call: at the first wait with the same group and sequence number.
 
-    Sends are numbered separately, so in a group that mixes them with other calls a number is ambiguous.
+    Unknown in groups that mix point-to-point calls with other calls, because these are numbered separately.
     """
     about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
     reported, _ = facts.from_arguments(chains.host)
@@ -178,21 +175,21 @@ def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issu
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """Kernels, repeated for each collective that they execute, in order."""
+    """Kernels repeated once per collective that they execute, in order."""
 
     kernel: Int64
-    """Position among the kernels."""
+    """Index into the kernels."""
     stands_for: Int64
-    """Chain of calls that replaces the kernel's own metadata; -1 = none."""
+    """Chain of host calls that describes the collective instead of the kernel's own metadata; -1 = none."""
     batch: Int64
-    """Number of the batch, 0, 1, ... in order of kernels; -1 = none."""
+    """Number of the batch, from 0 in order of kernels; -1 = none."""
 
 
 def _in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, words: Words) -> Batched:
-    """Returns the kernels with their coalesced collectives.
+    """Repeats each kernel once per coalesced collective.
 
-    ``chain`` is the chain that launched each kernel (-1 = none), ``states`` marks kernels with metadata of their own, which
-    keep it. With several kernels in a batch their roles are unknown: the first one stands for all calls.
+    ``chain`` is the chain of host calls that launched each kernel (-1 = none). ``states`` marks kernels with their
+    own metadata, which is kept. If a batch has several kernels, all its collectives are assigned to the first one.
     """
     count, every = len(chains), np.arange(len(chain))
     launches = np.zeros(count + 1, np.bool_)
@@ -220,7 +217,7 @@ def _in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, w
 
 
 def _next_break(track: npt.NDArray[np.signedinteger], breaks: Bool) -> Int64:
-    """Position of the next row of the same track with a break, for rows in order of time; -1 = none."""
+    """Index of the next marked row on the same track; -1 = none. Rows must be in time order."""
     order = stable_order(track)
     marks = np.where(breaks[order], np.arange(len(order)), len(order))
     after = np.append(np.minimum.accumulate(marks[::-1])[::-1], len(order))[1:]

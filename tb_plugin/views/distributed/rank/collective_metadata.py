@@ -1,4 +1,4 @@
-"""Metadata of collectives: recorded, or from names and shapes of host calls."""
+"""Metadata of collectives: recorded, or from names and input shapes of host calls."""
 
 from __future__ import annotations
 
@@ -22,33 +22,32 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# more elements are a broken number whose bytes exceed 64 bits
+# larger numbers of elements are invalid: their bytes exceed 64 bits
 MOST_ELEMENTS = 1 << 48
-# larger or negative numbers are no ranks
+# larger numbers are not ranks
 MOST_RANKS = 1 << 24
 _LARGEST = np.iinfo(np.int64).max
 
 
 class Words:
-    """Numbering of texts by first appearance; -1 for the empty text."""
+    """Numbers texts by first appearance; the empty text is -1."""
 
     def __init__(self) -> None:
         self._numbers = {"": MISSING}
 
     def number(self, text: str) -> int:
-        """Returns the number of a text, a new one if necessary."""
+        """Returns the number of a text, adding the text if it is new."""
         return self._numbers.setdefault(text, len(self._numbers) - 1)
 
     def numbers(self, texts: Sequence[str]) -> Int64:
-        """Returns the numbers of several texts."""
+        """Returns the numbers of several texts, adding new ones."""
         return np.array([self.number(text) for text in texts], np.int64)
 
     def __iter__(self) -> Iterator[str]:
-        """Texts in order of their numbers."""
         return iter([text for text in self._numbers if text])
 
     def take(self, numbers: Int64) -> pa.Array:
-        """Returns the texts of some numbers, "" for -1."""
+        """Returns the texts with these numbers; -1 becomes ""."""
         return pa.array([*self, ""], pa.string()).take(
             pa.array(np.where(numbers == MISSING, len(self._numbers) - 1, numbers))
         )
@@ -56,7 +55,10 @@ class Words:
 
 @dataclass(frozen=True, eq=False)
 class CollectiveMetadata:
-    """Metadata of n collectives; -1 = unknown. Texts are numbers of Words, splits are string ids of the trace."""
+    """Metadata: one row per collective; -1 = unknown.
+
+    Texts are numbers of Words; ``sent`` and ``received`` are string ids of the trace.
+    """
 
     collective: Int64
     dtype: Int64
@@ -77,23 +79,23 @@ class CollectiveMetadata:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def take(self, places: Int64) -> CollectiveMetadata:
-        """Returns some of the rows; position -1 gives an unknown row."""
+        """Selects rows by index; -1 gives an unknown row."""
         return CollectiveMetadata(**{key: np.append(column, MISSING)[places] for key, column in self.columns.items()})
 
     def where(self, mine: Bool, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Returns, row by row, this (where ``mine``) or the other one."""
+        """Selects each row from this metadata where ``mine`` is true, else from the other."""
         theirs = other.columns
         return CollectiveMetadata(**{key: np.where(mine, column, theirs[key]) for key, column in self.columns.items()})
 
     def concatenate(self, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Returns the rows of this and then those of the other one."""
+        """Appends the rows of the other metadata."""
         theirs = other.columns
         return CollectiveMetadata(
             **{key: np.concatenate((column, theirs[key])) for key, column in self.columns.items()}
         )
 
     def filled(self, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Returns this with unknown values filled from the other one, if both are the same collective."""
+        """Fills unknown values from the other metadata, in rows with the same collective."""
         same, theirs = self.collective == other.collective, other.columns
         return CollectiveMetadata(
             **{key: np.where(same & (column == MISSING), theirs[key], column) for key, column in self.columns.items()}
@@ -101,13 +103,13 @@ class CollectiveMetadata:
 
 
 def metadata_from_columns(count: int, **known: Int64) -> CollectiveMetadata:
-    """Returns rows with only these columns known."""
+    """Returns metadata from the given columns; all other columns are unknown."""
     nothing = np.full(count, MISSING, np.int64)
     return CollectiveMetadata(**{field.name: known.get(field.name, nothing) for field in fields(CollectiveMetadata)})
 
 
 class Facts:
-    """Metadata of a trace's rows. Each distinct text is parsed once."""
+    """Reads the metadata of rows of a trace. Each distinct text is parsed once."""
 
     def __init__(self, trace: TraceTable, words: Words) -> None:
         self._trace, self._words = trace, words
@@ -123,14 +125,14 @@ class Facts:
         return self._section.take(place), place != MISSING
 
     def from_names(self, rows: Int64) -> CollectiveMetadata:
-        """Returns the metadata in the names of these rows."""
+        """Returns the metadata contained in the names of these rows."""
         return metadata_from_columns(len(rows), collective=self._collectives(self._trace.name[rows]))
 
     def of_chains(self, host: Int64, chain: Int64, count: int) -> tuple[CollectiveMetadata, Bool]:
-        """Returns the metadata of chains of host calls, else their names and input shapes.
+        """Returns the metadata of each chain of host calls, and whether it is recorded.
 
-        ``chain`` is the chain of each row; rows of a chain are ordered from the top level inwards. The second result marks
-        chains with recorded metadata.
+        Unrecorded metadata comes from names and input shapes. ``chain`` is the chain of each row of ``host``; rows
+        of a chain are sorted from the top-level call inwards.
         """
         of_rows, has = self.from_arguments(host)
         first = np.full(count, MISSING, np.int64)
@@ -148,17 +150,20 @@ class Facts:
         row_dtype, row_elements, row_largest = self._inputs(host)
         known = row_elements >= 0
         dtype, elements = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
-        dtype[chain[known]], elements[chain[known]] = row_dtype[known], row_elements[known]  # the innermost stays
+        dtype[chain[known]], elements[chain[known]] = (
+            row_dtype[known],
+            row_elements[known],
+        )  # innermost last
         size = self._default_size
         outside, largest = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
         gathers = np.isin(collective, self._words.numbers(("all_gather", "gather"))) & (elements >= 0)
-        # An operator may have its output tensor as an input: the concatenated inputs of all ranks.
+        # The output tensor may be among the inputs: it has the size of all ranks' inputs together.
         same = known & (row_dtype == dtype[chain])
         np.maximum.at(largest, chain[same], row_largest[same])
         filled = gathers & (elements > 0) & (largest > elements) & (largest % np.maximum(elements, 1) == 0)
         outside[filled] = largest[filled]
         if size > 0:
-            # Only inputs are recorded; S of these two is the output.
+            # Only inputs are recorded, but the size of a gather (nccl-tests) is that of its output.
             gathers &= ~filled
             too_many = elements > MOST_ELEMENTS // size
             outside[gathers] = np.where(too_many, MOST_ELEMENTS + 1, elements * min(size, MOST_ELEMENTS + 1))[gathers]
@@ -184,7 +189,7 @@ class Facts:
         return found
 
     def _inputs(self, rows: Int64) -> tuple[Int64, Int64, Int64]:
-        """Dtype, elements and largest tensor of the inputs of some rows; the dtype with most elements."""
+        """Dtype with most elements among the inputs, its number of elements, and the size of its largest tensor."""
         args = self._trace.operators
         place = _places(args.row, rows)
         shapes, types = (np.append(column, MISSING)[place] for column in (args.shapes, args.types))
@@ -225,7 +230,7 @@ class Facts:
         )
 
     def _split(self, key: str) -> Int64:
-        """Values under a vendor-specific key, as string ids."""
+        """Values of a vendor-specific argument, as string ids."""
         rows = self._trace.collectives.row
         column = next((each for each in self._trace.others if key and each.key == key and each.is_text), None)
         if column is None:
@@ -244,7 +249,7 @@ class Facts:
 
 
 def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
-    """Position of each wanted row among ascending rows, -1 = missing."""
+    """Index of each wanted row in the sorted ``rows``; -1 = missing."""
     if not len(rows):
         return np.full(len(wanted), MISSING, np.int64)
     place = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
@@ -252,7 +257,7 @@ def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
 
 
 def _other_of_two(ranks: str, rank: int) -> int:
-    """The peer of a send or recv in a group of two; -1 for other groups."""
+    """The other rank of a group of two; -1 for other groups."""
     listed = _list(ranks)
     if len(listed) != 2 or rank not in listed:
         return MISSING
@@ -261,7 +266,7 @@ def _other_of_two(ranks: str, rank: int) -> int:
 
 
 def _inputs(shapes: str, types: str) -> tuple[str, int, int]:
-    """The dtype with most elements, all its elements, and those of its largest tensor."""
+    """Dtype with most elements, its number of elements, and the size of its largest tensor."""
     elements: dict[str, list[int]] = {}
     for shape, dtype in zip(_list(shapes), _list(types), strict=False):
         if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
@@ -301,20 +306,20 @@ def _whole_number(metadata: Mapping[str, Any], key: str) -> int | None:
 
 
 def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the process groups in ``distributedInfo``."""
+    """Returns the process groups listed in ``distributedInfo``."""
     info = metadata.get("distributedInfo")
     groups = info.get("pg_config") if isinstance(info, dict) else None
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
 def _only_group_size(metadata: Mapping[str, Any]) -> int:
-    """The common size of all groups, used for calls without metadata; -1 if sizes differ."""
+    """Size of all groups if it is the same, for calls without metadata; else -1."""
     every = [group.get("pg_size") for group in groups_of(metadata)]
     sizes = {size if isinstance(size, int) and abs(size) < _LARGEST else MISSING for size in every}
     return sizes.pop() if len(sizes) == 1 else MISSING
 
 
 def _only_other_rank(metadata: Mapping[str, Any], rank: int) -> int:
-    """The other rank if all groups consist of the same two ranks; -1 = none."""
+    """The other rank if all groups have the same two ranks; else -1."""
     others = {_other_of_two(json.dumps(group.get("ranks")), rank) for group in groups_of(metadata)}
     return others.pop() if len(others) == 1 else MISSING

@@ -21,29 +21,32 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Chains of host calls: top-level collective rows with the rows inside them on the same thread, in order of rows."""
+    """Chains of host calls: a top-level collective call with the collective calls nested in it.
+
+    Sorted by top-level row.
+    """
 
     host: Int64
-    """All rows of all chains, by time."""
+    """Rows of all chains, in time order."""
     of: Int64
-    """The chain of each row."""
+    """Chain of each row of ``host``."""
     head: Int64
-    """The top-level row of each chain."""
+    """Top-level row of each chain."""
     metadata: CollectiveMetadata
     states: Bool
-    """Chains with metadata of their own."""
+    """Whether the metadata of each chain is recorded."""
 
     def __len__(self) -> int:
         return len(self.head)
 
 
 def closes_batch(trace: TraceTable) -> Bool:
-    """Returns which rows are ranges that close a batch. They may end long after that."""
+    """Marks the ranges that close a batch of coalesced calls. Such a range may end long after the batch."""
     return name_matches(trace, trace.recorder.parallel.exchanging)
 
 
 def chains_of(trace: TraceTable, facts: Facts) -> Chains:
-    """Returns the chains of a trace: rows inside an earlier row of their thread belong to its chain."""
+    """Returns the chains of nested collective calls in a trace."""
     host = np.flatnonzero(calls_collective(trace))
     order = stable_order(trace.track[host])
     row = host[order]
@@ -62,7 +65,7 @@ def chains_of(trace: TraceTable, facts: Facts) -> Chains:
 
 
 def callers_of(trace: TraceTable, kernels: Int64, chains: Chains) -> tuple[Int64, Int64]:
-    """Returns the host collective that launched each kernel, and its chain; -1 = none."""
+    """Returns the host call and the chain that launched each kernel; -1 = none."""
     place = places_of(chains.host, len(trace))
     operator = np.append(trace.operator, MISSING)
     caller = operator[kernels].astype(np.int64)

@@ -17,14 +17,14 @@ KERNEL = {
     "step": pa.string(), "kernel": pa.dictionary(pa.int32(), pa.string()), "kernel_calls": pa.int64(),
     "kernel_ns": pa.int64(),
 }  # fmt: skip
-# kernels per step with a row of their own, those with most time; one more row is for the others
+# maximum number of kernels listed per step, most time first; one more row sums the others
 MAX_KERNELS_PER_STEP = 64
 
 
 def kernels_table(trace: TraceTable) -> pa.Table:
-    """Returns time and calls of each compute kernel by step, those with most time first.
+    """Returns the time and calls of each compute kernel by step, longest first.
 
-    In a trace without compute kernels, host operators take their place, with their self time.
+    In a trace without compute kernels, host operators with their self time are used instead.
     """
     rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     if len(rows):

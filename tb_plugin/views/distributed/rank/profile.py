@@ -33,7 +33,7 @@ from tb_plugin.views.distributed.rank.time_before_calls import PARTS, before_cal
 Schema = dict[str, pa.DataType]
 Int64 = npt.NDArray[np.int64]
 
-# few distinct texts in many calls: stored as a dictionary
+# dictionary-encoded: few distinct texts in many calls
 TEXT = pa.dictionary(pa.int32(), pa.string())
 CALL = {
     "call": pa.int64(), "step": TEXT, "collective": TEXT, "dtype": TEXT, "elements": pa.int64(),
@@ -57,9 +57,9 @@ DEVICE = {
     "memory_bytes": pa.int64(), "capability": pa.string(),
     "link_peak": pa.int64(),
 }  # fmt: skip
-# device column of a worker without a device
+# value of the device column for a worker without a device
 HOST = "CPU"
-# columns of calls that only other numbers use
+# columns that are only needed to compute others
 MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
 
 
@@ -104,18 +104,17 @@ def frame(
     hidden: tuple[str, ...] = (),
     titles: Mapping[str, str] | None = None,
 ) -> Frame:
-    """Returns a table whose columns are metrics, without the columns that only other numbers use."""
+    """Returns a table whose columns are metrics. Columns only needed to compute others are not shown."""
     shown = [column for column in data.column_names if column not in MATERIAL]
     return Frame(name, title, METRICS.columns(*shown, hidden=hidden, titles=titles), data, key, name_column)
 
 
 def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
-    """Returns a table of rows that all have the keys of ``schema``."""
+    """Returns a table from rows that have all keys of ``schema``. Integers beyond 64 bits become null."""
     return pa.table({key: pa.array([_stored(row[key]) for row in rows], kind) for key, kind in schema.items()})
 
 
 def _stored(value: object) -> object:
-    """The value, or None for an integer beyond 64 bits."""
     return None if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
@@ -157,14 +156,14 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _splits(trace: TraceTable, texts: Int64) -> pa.Array:
-    """Lists of sizes; null if missing or cut."""
+    """Split sizes of all-to-alls; null if missing or truncated."""
     unique, which = np.unique(texts, return_inverse=True)
     sizes = [split_sizes(trace.strings[text]) or None for text in unique.tolist()]
     return pa.array(sizes, pa.list_(pa.int64())).take(pa.array(which.ravel()))
 
 
 def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> list[dict[str, object]]:
-    """Compute, communication and overlap per step, and the exposed communication of the Overview."""
+    """One row per step: compute, communication, overlap, and exposed communication as in the Overview."""
     if has_communication_only(trace):
         return _stated_rows(trace)
     alone = exposed(trace)
@@ -187,7 +186,7 @@ def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> lis
 
 
 def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """The same from reported step times, for profiles with only communication; null if unreported."""
+    """One row per step from reported times, for profiles with communication only; null if unreported."""
     stated, rows = reported_step_times(trace), []
     for label in trace.steps.label:
         row: dict[str, object] = dict.fromkeys(STEP)
@@ -207,7 +206,7 @@ def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Process groups listed by the file, then those that only calls name."""
+    """Process groups listed in the file, then groups named only by calls."""
     rows: dict[tuple[str, str], dict[str, object]] = {}
     names = set()
     for group in groups_of(trace.metadata):
@@ -240,7 +239,7 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Active devices, or only the host, with node and rank from the file or its name."""
+    """Devices with recorded work, or else the host. Node and rank come from the file or its name."""
     if not len(trace):
         return []
     rank = rank_of(trace.metadata)
@@ -261,16 +260,15 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _host_of_file(trace: TraceTable, rank: int | None) -> str:
-    """Host in a file name such as ``host_4711``, if the number is the process id or the rank; else empty."""
+    """Host from a file name such as ``host_4711``, if the number is the process id or the rank; else empty."""
     host, _, number = str(trace.metadata.get("file_process", "")).rpartition("_")
     return host if number in {str(rank), *(track.pid for track in trace.tracks if not track.is_device)} else ""
 
 
 def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
-    """Returns the time of each call without compute, excluding the part that belongs to a later call.
+    """Returns the time in each call without concurrent compute, ns.
 
-    A moment within several calls belongs to the one that started last (the last row if they started together), since waiting
-    for an earlier call includes it. So no moment counts twice.
+    Time shared by several calls is attributed to the call that started last, so no time counts twice.
     """
     if not len(start):
         return np.zeros(0, np.int64)
@@ -284,16 +282,13 @@ def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
 
 
 def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
-    """For each time the last of the first ``begun`` calls that ends after it; -1 = none.
-
-    Uses the latest ends of runs of 1, 2, 4, ... calls to skip finished runs.
-    """
+    """For each time, the index of the last of the first ``begun`` calls that has not ended; -1 = none."""
     latest = [end]
     while (half := 1 << (len(latest) - 1)) * 2 <= len(end):
         latest.append(np.maximum(latest[-1][:-half], latest[-1][half:]))
     place = begun.copy()
     for level in range(len(latest) - 1, -1, -1):
-        # Twice: a stretch of one length is skipped at most twice before a shorter one is asked.
+        # A run of each length is skipped at most twice.
         for _ in range(2):
             at = place - (1 << level)
             over = (at >= 0) & (latest[level][np.maximum(at, 0)] <= time)

@@ -1,4 +1,4 @@
-"""Sums of the reported communication of a rank."""
+"""Sums of the communication reported by the profiler of a rank."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.collective_metadata import rank_of
 
-# tables of a part: the rank, times of its steps, sums of calls, of kinds of links and of links, and its groups
+# tables of a part: rank, step times, sums by call, by kind of link and by link, and groups
 RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
     "stated_rank", "stated_steps", "stated_calls", "stated_bands", "stated_links", "stated_groups",
 )  # fmt: skip
 STATED = (RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS)
 ROW = "sum_row"
-# columns without ROW
+# columns of each table, without ROW
 SHAPES: Mapping[str, Mapping[str, pa.DataType]] = {
     RANK: {"rank": pa.int64(), "alone": pa.bool_(), "kernels_missing": pa.bool_(), "ranks_at_least": pa.int64()},
     STEPS: SCHEMAS[STEP_TIMES],
@@ -60,7 +60,7 @@ TOTAL = "total"
 
 
 def reported_frames(trace: TraceTable) -> dict[str, Frame]:
-    """Returns the reported tables; empty if the profile reports neither communication nor steps."""
+    """Returns the reported tables; empty if the profile reports neither communication nor step times."""
     found = {
         name: reported_table(trace.reported_tables, name)
         for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)
@@ -74,7 +74,7 @@ def reported_frames(trace: TraceTable) -> dict[str, Frame]:
 
 
 def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: bool) -> dict[str, pa.Table]:
-    """The rank, whether only communication is recorded (``alone``) or kernels are missing (``cut``), and the sums."""
+    """Reported tables of a rank. ``alone``: only communication is recorded. ``cut``: kernels are missing."""
     links = tables[LINKS]
     who = pa.table(
         {
@@ -95,12 +95,12 @@ def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: 
 
 
 def has_communication_only(trace: TraceTable) -> bool:
-    """Returns whether the profile contains only communication calls."""
+    """Returns whether the profile contains only communication kernels."""
     return len(trace) > 0 and bool((trace.is_collective & (trace.kind == EventKind.KERNEL)).all())
 
 
 def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
-    """Returns the reported times of each step with a complete set of times."""
+    """Returns the reported times by step, for steps with all times."""
     table = reported_table(trace.reported_tables, STEP_TIMES)
     keys = ("computing_ns", "overlapped_ns", "exposed_ns", "free_ns")
     return {
@@ -111,29 +111,29 @@ def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
 
 
 def summed(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Table:
-    """Returns sums of columns by key, under their own names; null if no row has a value."""
+    """Sums columns by key and keeps their names; null if all values are null."""
     found = table.group_by(list(keys), use_threads=False).aggregate([(key, "sum") for key in sums])
     return found.rename_columns({f"{key}_sum": key for key in sums})
 
 
 @dataclass(frozen=True, eq=False)
 class ReportedJob:
-    """Reported tables of all workers, with a column ``worker`` first, restricted to the selected steps."""
+    """Reported tables of all workers for the selected steps, each with a first column ``worker``."""
 
     names: tuple[str, ...]
     lacking: tuple[str, ...]
-    """Workers without reported communication."""
+    """Workers without reported communication, if other workers report some."""
     alone: tuple[str, ...]
-    """Workers with only communication recorded."""
+    """Workers whose profile has communication only."""
     cut: tuple[str, ...]
-    """Workers with missing kernels, so that the overlap of communication is unknown."""
+    """Workers with missing kernels, so the overlap of communication is unknown."""
     ranks: Mapping[str, int]
     ranks_at_least: int
     tables: Mapping[str, pa.Table]
 
     @cached_property
     def moving_ns(self) -> Mapping[str, int]:
-        """Returns an upper bound of each worker's transit time, ns: the sum over parallel links."""
+        """Returns an upper bound of each worker's transit time, ns. Parallel links are summed."""
         if not self:
             return {}
         bands, calls = self.tables[MOVED], self.tables[CALLS]
@@ -144,12 +144,13 @@ class ReportedJob:
         return found
 
     def __bool__(self) -> bool:
-        """Whether any worker reports anything."""
         return bool(self.tables)
 
 
 def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.Table]:
-    """Returns the reported tables of all workers, with a column ``worker`` first; empty if none reports any."""
+    """Concatenates the reported tables of all workers, with a first column ``worker``; empty if no worker reports
+    any.
+    """
     having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
     if not having:
         return {}
@@ -157,12 +158,12 @@ def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa
 
 
 def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
-    """Returns the lower bound of the world size from reported groups; 0 without reports."""
+    """Returns a lower bound of the world size from reported groups; 0 without reports."""
     return max(tables[RANK]["ranks_at_least"].to_pylist(), default=0) if tables else 0
 
 
 def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tuple[str, ...] | None) -> ReportedJob:
-    """Returns the content of ``reported_tables`` for the selected steps."""
+    """Selects the steps ``chosen`` from the result of ``reported_tables``; None selects all."""
     by_worker = {row["worker"]: row for row in tables[RANK].to_pylist()} if tables else {}
     reporting = set(tables[CALLS]["worker"].to_pylist()) if tables else set()
     steps = None if chosen is None else pa.array(chosen, pa.string())
@@ -184,13 +185,13 @@ def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: t
 
 
 def numbered(name: str, table: pa.Table) -> Frame:
-    """Returns an internal table of a part, which only gets row numbers as names."""
+    """Returns a table for internal use, with row numbers as key."""
     data = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
     return Frame(name, name.replace("_", " ").capitalize(), METRICS.columns(ROW), data, (ROW,), ROW)
 
 
 def _least(links: pa.Table, groups: pa.Table) -> int:
-    """Lower bound of the world size: the largest group."""
+    """Lower bound of the world size: the size of the largest group."""
     sizes = [len(ranks.split(",")) for ranks in groups["ranks"].drop_null().to_pylist()]
     ends = pa.table(
         {
@@ -206,7 +207,7 @@ def _least(links: pa.Table, groups: pa.Table) -> int:
 
 
 def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
-    """Sums of calls by step, kind and group, with all moved bytes."""
+    """Sums of calls by step, kind, operation and group, with the bytes of all links."""
     counted = operations.append_column("calls", pa.array(np.ones(operations.num_rows, np.int64)))
     sums = summed(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
     whole = summed(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
@@ -220,14 +221,13 @@ def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
 
 
 def _spelled(table: pa.Table) -> pa.Table:
-    """Calls with canonical names of their operations."""
     encoded = table["operation"].combine_chunks().dictionary_encode()
     names = pa.array([collective_name(name) for name in encoded.dictionary.to_pylist()], pa.string())
     return table.set_column(table.column_names.index("operation"), "operation", names.take(encoded.indices))
 
 
 def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
-    """Sums of link kinds by step and group, with packets and large packets."""
+    """Sums by step, kind of call, group and kind of link, with the numbers of packets and of large packets."""
     keys = [*_CALL, "band"]
     counts = summed(packets, keys, ("count",))
     count_of = dict(
@@ -244,7 +244,7 @@ def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
 
 
 def _between(links: pa.Table) -> pa.Table:
-    """Sums of links by step and group: totals of kinds of calls, and all single calls."""
+    """Sums by link, step and group. Uses totals where they are reported, so no call counts twice."""
     place = links["place"]
     chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
     keys = ("step", "kind", "group", "source", "destination", "in_group", "transport")

@@ -1,6 +1,6 @@
 """Time before each collective, split into disjoint activities.
 
-The time since the previous collective of the worker in the group.
+It starts at the end of the worker's previous collective in the same group.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tb_plugin.views.distributed.rank.calls import Calls
 
 Int64 = npt.NDArray[np.int64]
 
-# in order of priority: each moment belongs to the first matching part; they sum to before_ns
+# by priority: overlapping activities are attributed to the first; the parts sum to before_ns
 PARTS = (
     "before_compute_ns", "before_communication_ns", "before_copy_ns", "before_input_ns", "before_host_ns",
     "before_idle_ns",
@@ -41,7 +41,10 @@ def before_calls(trace: TraceTable, calls: Calls, compute: Ranges, communication
 
 
 def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
-    """From the end of all earlier calls of the group (for the first call, the start of its step) to each call's start."""
+    """Start and end of the time before each call.
+
+    It starts at the end of all earlier calls of the group, or at the step's start.
+    """
     begin = trace.start_ns[calls.row]
     if not len(calls):
         return begin, begin
@@ -66,9 +69,9 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
 
 
 def _free(trace: TraceTable) -> tuple[Ranges, Ranges]:
-    """Times of data loading, and other idle times of devices caused by the host.
+    """Two sets of intervals: data loading, and other time in which devices are idle because of the host.
 
-    In a trace without devices, all remaining time is host time.
+    In a trace without devices, the second is all time.
     """
     devices = device_busy(trace)
     if not devices:

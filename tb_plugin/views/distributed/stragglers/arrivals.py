@@ -1,8 +1,8 @@
 """Arrivals at collectives, and the cost of the last arrival.
 
-A synchronizing collective ends at one time on all ranks, so a later arrival has a shorter call: durations order arrivals
-without clocks. All ranks continue together afterwards, so a delay before the next collective shows in the lateness at that
-one only, and delays do not add up.
+A synchronizing collective ends at the same time on all ranks, so a later arrival means a shorter call. Durations
+therefore give the order of arrivals without clocks. Because all ranks continue together, a delay only shows at the
+next collective, and delays do not accumulate.
 """
 
 from __future__ import annotations
@@ -24,39 +24,43 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Calls of collectives shared by two or more workers, with a synthetic call for a last worker that lacks its own.
+    """Calls of collectives shared by at least two workers, sorted by collective and arrival.
 
-    Rows are sorted by collective and arrival; ``last`` and the columns after it have one value per collective.
+    If the last worker lacks its call, a synthetic call is added. ``last`` and the columns after it have one value
+    per collective.
     """
 
     calls: StragglerCalls
     row: Int64
-    """Row of ``met``; -1 for synthetic calls."""
+    """Row in ``calls``; -1 for synthetic calls."""
     worker: Int64
     late_ns: Int64
-    """Arrival minus the median of the collective."""
+    """Arrival minus the median arrival of the collective."""
     spread_ns: Int64
-    """Arrival minus the median of all but the last, so that a very late rank does not affect it."""
+    """Arrival minus the median arrival without the last rank, so a very late rank has no effect."""
     collective: Int64
-    """Number of the collective of each row: 0, 1, ..."""
+    """Number of the collective, from 0."""
     last: Int64
-    """Row (of Arrivals) of the worker that arrives last."""
+    """Index, in this table, of the call that arrives last."""
     before: Int64
-    """Row of ``met`` of the second to last worker, for comparison."""
+    """Row in ``calls`` of the reference call, usually the second to last arrival."""
     step: Int64
     group: Int64
     raw_ns: Int64
-    """Last arrival minus the second to last."""
+    """Last arrival minus the reference arrival; 0 if within noise."""
     inherited_ns: Int64
-    """Part of the cost with another origin: the last worker waited in other groups since this group last blocked it."""
+    """Part of the cost caused by others: the last worker waited in other groups since this group last blocked it."""
     low_ns: Int64
     high_ns: Int64
-    """The rest of the cost: how much longer the collective blocks the second to last worker than the last one. ``high_ns`` is
-    an upper bound of the gain; ``low_ns`` counts only what is certainly wait that overlaps with nothing."""
+    """Upper bound of the time saved without the last worker's delay.
+
+    It is how much longer the collective blocks the reference worker than the last one, minus the inherited part.
+    ``low_ns`` is the lower bound: only certain wait that overlaps with nothing.
+    """
     is_reliable: Bool
-    """The lateness is that of the worker, not of its profiler start."""
+    """The lateness comes from the worker, not from a late profiler start."""
     sure: Bool
-    """Every rank of the group is loaded, so none can be later."""
+    """All ranks of the group are loaded, so no other rank can be later."""
 
     @property
     def culprit(self) -> Int64:
@@ -122,12 +126,13 @@ def arrivals(calls: StragglerCalls) -> Arrivals:
 
 
 def _max_per_collective(value: Int64, first: Int64) -> Int64:
-    """Maximum per collective, for rows sorted by collective."""
     return np.maximum.reduceat(value, first) if len(first) else np.zeros(0, np.int64)
 
 
 def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
-    """Arrival on an axis per collective: by clocks if all its workers have one, else by durations."""
+    """Arrival times that are comparable within a collective: by clocks if all its workers have one, else the
+    negative duration.
+    """
     count = int(which.max(initial=-1)) + 1
     late = calls.lateness_ns[rows]
     blind = np.zeros(count, np.bool_)
@@ -136,11 +141,10 @@ def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
 
 
 def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
-    """Row of the worker that the last one is compared with, at each collective; rows are sorted by arrival.
+    """Index of the reference call of each collective: the second to last arrival. Calls must be sorted by arrival.
 
-    Of workers with nearly equal durations, the second to last is the one whose call ended earliest by chance, so its duration
-    is too short; this adds up over many collectives. If clocks show which of them arrived last, that one is chosen, since
-    clocks do not depend on the end.
+    Among workers that arrive almost together, clocks decide which one is the reference. By duration it would be the
+    one whose call ended early by chance, and this bias adds up over many collectives.
     """
     found = np.maximum(last - 1, first)
     which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
@@ -159,7 +163,8 @@ def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int6
 def _usually_blocked(
     calls: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64
 ) -> Int64:
-    """Time that a synthetic call would block its worker: the median over steps where that worker is last at the same place.
+    """Time that a synthetic call would block its worker, ns: the median over steps in which that worker is last at
+    the same call.
 
     -1 for real calls, or if unknown.
     """
@@ -168,7 +173,7 @@ def _usually_blocked(
     if not len(made_up):
         return found
     number = occurrence(codes(calls.worker, calls.group, calls.step))
-    # A worker with missing calls counts too few, so the others' place is used.
+    # A worker with missing calls counts too few calls, so the largest place is used.
     place = np.maximum.reduceat(np.where(row >= 0, number[np.maximum(row, 0)], -1), first)
     key = codes(worker[last], calls.group[row[first]], place)
     known = np.flatnonzero(row[last] >= 0)
@@ -182,10 +187,10 @@ def _usually_blocked(
 def _with_missing(
     calls: StragglerCalls, rows: Int64, which: Int64, arrival: Int64, pair_calls: PairCalls
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Adds an arrival for each worker that lacks the call and presumably arrived last at it.
+    """Adds an arrival for each worker that lacks the call and presumably arrived last.
 
-    These are the estimates of ``waiting``, and the calls in ``pair_calls``, the last ``rows``. Also returns the time
-    of added arrivals by corrected clocks, UNKNOWN for the others.
+    These are the workers that ``waiting`` estimates and those of ``pair_calls``, whose calls are the last ``rows``.
+    The last result has the corrected times of added arrivals, UNKNOWN for others.
     """
     waiting = calls.waiting
     some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))
@@ -194,7 +199,7 @@ def _with_missing(
     end = np.flatnonzero(np.diff(which[order], append=-1))
     latest, before = order[end], order[np.maximum(end - 1, 0)]
     later = calls.dur_ns[rows[latest]] - waiting.transfer_ns[rows[latest]]
-    # If another rank is far behind and the rest is noise, all wait for that rank.
+    # If another rank is much later and the rest is noise, all ranks wait for that one.
     latest = latest[later >= arrival[latest] - arrival[before]]
     who, later = waiting.last[rows[latest]], (calls.dur_ns - waiting.transfer_ns)[rows[latest]]
     latest = np.concatenate((latest, len(rows) - len(pair_calls.row) + np.arange(len(pair_calls.row))))

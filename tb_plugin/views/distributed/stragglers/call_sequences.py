@@ -1,4 +1,4 @@
-"""Calls of each worker and step in sequence, for event-driven simulation."""
+"""Calls of each worker and step in time order, for event-driven simulation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEVER = np.iinfo(np.int64).min // 2
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """Starts and ends of calls. A lane is a worker in a step: number ``worker * steps + step``."""
+    """Starts and ends of calls. A lane is one worker in one step; its number is ``worker * steps + step``."""
 
     count: int
     of: Int64
@@ -30,18 +30,18 @@ class Lanes:
     """Call of each start or end, sorted by lane and time."""
     is_end: Bool
     first: Int64
-    """Range of each lane: first entry, and ..."""
+    """Index of the first start or end of each lane."""
     end: Int64
-    """... end (exclusive)."""
+    """Index after the last start or end of each lane."""
     message_ends: Int64
-    """Point-to-point calls with both ends loaded, and ..."""
+    """Point-to-point calls of messages with both ends loaded."""
     message: Int64
-    """... the number of each one's message."""
+    """Number of the message of each of ``message_ends``."""
 
 
 @remembered
 def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
-    """Returns the lanes of calls; steps from ``steps`` on are ignored."""
+    """Returns the lanes of calls. Calls with a step number >= ``steps`` are outside the steps."""
     of = np.where(calls.step < steps, calls.worker * steps + calls.step, -1)
     rows = np.flatnonzero(of >= 0)
     start = calls.start_ns[rows]
@@ -69,20 +69,23 @@ def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """What calls wait for: the collectives of Arrivals, then messages, and a last dummy for unknown ones."""
+    """Entries that calls wait for: collectives, then messages, then one dummy for calls with unknown partners."""
 
     of: Int64
     at: Int64
-    """Start of each call, on an axis per collective."""
+    """Start of each call, relative to the other calls of its collective or message."""
     top: Int64
-    """Last start of each collective."""
+    """Last start of each collective or message."""
     is_complete: Bool
-    """Whether the arrival order is known, per collective."""
+    """Whether the order of arrivals is known, for each collective or message."""
 
     @classmethod
     def from_arrivals(cls, arrived: Arrivals, lanes: Lanes, late_ns: Int64, known: Bool) -> Meetings:
-        """Returns what the calls wait for. ``late_ns`` is the arrival of each row of Arrivals, ``known`` refers to
-        collectives."""
+        """Returns the entries for all calls.
+
+        ``late_ns`` is the start of each row of Arrivals; ``known`` marks collectives with a known order of
+        arrivals.
+        """
         calls, collectives = arrived.calls, len(arrived.last)
         ends, message = lanes.message_ends, lanes.message
         messages = int(message.max(initial=-1)) + 1
@@ -98,7 +101,7 @@ class Meetings:
 
 
 class Walk:
-    """Event-driven simulation: a collective ends only after every rank has started it."""
+    """Event-driven simulation: a collective ends only after all ranks have started it."""
 
     def __init__(self, lanes: Lanes, meetings: Meetings) -> None:
         self._lanes = lanes
@@ -108,8 +111,7 @@ class Walk:
         self.stuck = np.empty(0, np.int64)
 
     def __iter__(self) -> Iterator[tuple[Int64, Int64, Int64, Int64]]:
-        """Yields calls that start and their lanes, then calls that end after these starts, and their lanes: no lane is in
-        both."""
+        """Yields four arrays: calls that start, their lanes, calls that end after these starts, and their lanes."""
         call, is_end, end = self._lanes.call, self._lanes.is_end, self._lanes.end
         place = self._lanes.first.copy()
         active = np.flatnonzero(place < end)
@@ -130,6 +132,9 @@ class Walk:
 
 
 def raise_to(highest: Int64, rows: Int64, values: Int64) -> None:
-    """Raises ``highest`` ([column, row]) to at least ``values`` ([place, column]) at ``rows``."""
+    """Raises ``highest`` at ``rows`` to at least ``values``, in place.
+
+    Shapes: (columns, all rows) and (len(rows), columns).
+    """
     for column, mine in enumerate(highest):
-        np.maximum.at(mine, rows, values[:, column])  # for all columns at once it takes ten times as long
+        np.maximum.at(mine, rows, values[:, column])  # all columns at once would be ten times slower

@@ -18,30 +18,28 @@ UNKNOWN = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, eq=False)
 class StragglerCalls:
-    """Columns of n calls of all workers, each worker's in order of time."""
+    """Calls of all workers: one row per call, in time order within each worker."""
 
     worker: Int64
     step: Int64
     group: Int64
     stream: Int64
     two_ended: Bool
-    """Point-to-point call: the receiver waits for the sender by design, so no rank is late."""
+    """Marks point-to-point calls. Their receiver waits for the sender by design, so no rank is late."""
     start_ns: Int64
     dur_ns: Int64
     blocked_ns: Int64
-    """Time of the call with no compute and no other call; all of it if unknown."""
+    """Time in the call without concurrent compute or a later call; the duration if unknown."""
     match: Int64
     waiting: Waiting
     lateness_ns: Int64
-    """Start by corrected clocks minus the median of its collective; UNKNOWN if durations order the arrivals."""
+    """Corrected start minus the median start of the collective; UNKNOWN if durations are used instead."""
     noise_ns: Int64
-    """Error of the lateness: smaller values do not count."""
+    """Error of ``lateness_ns``; smaller differences are ignored."""
     level_ns: Int64
-    """Start by corrected clocks minus the median of its collective, also if durations order the arrivals; UNKNOWN without
-    clocks."""
+    """Corrected start minus the median start of the collective; UNKNOWN only without clocks."""
     level_noise_ns: Int64
-    """Error of ``level_ns``."""
     time_ns: Int64
-    """Start by corrected clocks, on one axis; UNKNOWN for workers with unknown clocks."""
+    """Corrected start on the common time axis; UNKNOWN if the clock is unknown."""
     excused_ns: Int64
-    """Lateness that may come from a late profiler start, at the first collective that a worker recorded."""
+    """Part of the lateness that a late profiler start may explain, at a worker's first collectives."""

@@ -19,45 +19,43 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 COMMUNICATION = "communication"
-# activities before a collective; columns before_*_ns
+# activities before a collective, from the columns before_*_ns
 COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", IDLE)
 
 
 @dataclass(frozen=True, eq=False)
 class Excess:
-    """Extra time of a straggler before the collectives where others wait for it."""
+    """Extra time of a straggler before the collectives at which others wait for it."""
 
     ns: Mapping[str, int]
-    """By component, summed over these collectives; negative if it does less."""
+    """Extra time by component, summed over the collectives; negative if the straggler spends less."""
     collectives: int
-    """Number of these collectives; 0: unknown."""
     cost_ns: int
-    """Cost of these collectives."""
 
     @property
     def main(self) -> str:
-        """Returns the component with the largest extra time; empty if there is none."""
+        """Returns the component with the largest extra time; empty if none is positive."""
         most = max(self.ns, key=lambda key: self.ns[key], default="")
         return most if most and self.ns[most] > 0 else ""
 
     def share(self, component: str) -> float:
-        """Returns the share of a component in all extra time."""
+        """Returns the share of a component in the total positive extra time."""
         total = sum(max(value, 0) for value in self.ns.values())
         return max(self.ns.get(component, 0), 0) / total if total else 0.0
 
     @property
     def unexplained_ns(self) -> int:
-        """Returns the part of the cost without an explanation, ns."""
+        """Returns the part of the cost that no component explains, ns."""
         return max(self.cost_ns - sum(self.ns.values()), 0)
 
 
 def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], burst: Int64) -> dict[int, Excess]:
-    """Returns the extra time of each straggler, at the collectives of its main group in its late steps where it is last.
+    """Returns the extra time of each straggler, keyed by worker.
 
-    ``before`` has the components of each call, -1 if unknown. Each component is compared with the median of the others at the
-    same collective. ``burst`` marks concurrent calls: only the costliest of a straggler's burst counts, since the time before
-    them is the same. If the straggler lost calls of the group, or is the only one with some, the comparison starts at the
-    last common call.
+    Uses the collectives of its main group at which it arrives last, in its late steps. ``before`` has the time of
+    each component before each call (-1 = unknown). Each component is compared with the median of the other ranks
+    before the same collective. ``burst`` identifies concurrent calls: only the costliest of them counts, because
+    the time before all of them is the same.
     """
     workers = found.significant
     if not len(workers) or any(key not in before for key in COMPONENTS):
@@ -79,7 +77,7 @@ def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], 
     is_last = np.zeros(len(arrived.row), np.bool_)
     is_last[arrived.last] = True
     mine, others = rows[is_known & is_last[rows]], rows[is_known & ~is_last[rows]]
-    # A collective counts if the activities of the last rank and of another one are known.
+    # Only collectives with known activities of the last rank and of at least one other rank.
     both = np.intersect1d(arrived.collective[mine], arrived.collective[others])
     mine, others = (each[np.isin(arrived.collective[each], both)] for each in (mine, others))
     stretch = stretches(arrived.calls, before, burst)
@@ -103,13 +101,13 @@ def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], 
 def _comparable_rows(
     arrived: Arrivals, mine: Int64, others: Int64, stretch: Stretches
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Selects the comparable calls of the last rank and of the others, with the burst since which each is compared, and the
-    rest.
+    """Comparable calls of the last rank and of the others, the burst from which each is compared, and skipped calls
+    of the last rank.
 
-    The comparison starts at the last matched call of the last rank in the group: workers without that call, or with unknown
-    time since then, are not compared. Without such a call, all workers whose first call is in the same step are compared from
-    its start. A straggler that would lose all its collectives keeps them, each since its own last call: a rough comparison is
-    better than none.
+    The comparison starts at the last matched call of the last rank in the group, on all ranks. Ranks without that
+    call, or with unknown time since then, are not compared. Without such a call, ranks whose first call is in the
+    same step are compared from that call. A straggler without any comparable collective is compared roughly, each
+    rank from its own previous call.
     """
     row, which = arrived.row, arrived.collective
     row_of_last = np.full(len(arrived.last), -1)
@@ -131,7 +129,6 @@ def _comparable_rows(
 
 
 def _costliest(selected: Bool, burst: Int64, cost: Int64) -> Bool:
-    """Marks the costliest selected collective of each burst."""
     rows = np.flatnonzero(selected)
     order = rows[np.lexsort((-cost[rows], burst[rows]))]
     marked = np.zeros(len(selected), np.bool_)
@@ -140,9 +137,9 @@ def _costliest(selected: Bool, burst: Int64, cost: Int64) -> Bool:
 
 
 def slow_group(calls: StragglerCalls, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:
-    """Returns the group, other than the main one, with the largest extra communication of a worker; -1 for none.
+    """Returns the group, other than the main one, in which a worker has the largest extra communication; -1 = none.
 
-    ``kind`` numbers the purposes of groups: each worker's own group of a kind is compared.
+    ``kind`` is the purpose of each group. Workers are compared in their own groups of the same purpose.
     """
     rows = np.flatnonzero((calls.step < len(steps)) & (calls.group != main))
     rows = rows[steps[calls.step[rows]]]
@@ -162,7 +159,7 @@ def slow_group(calls: StragglerCalls, kind: Int64, worker: int, others: Sequence
 
 
 def _medians(values: Int64, key: Int64) -> Int64:
-    """Median of the values of each key, for sorted keys; keys with equal counts are processed together."""
+    """Median of the values of each key; keys must be sorted."""
     first = np.flatnonzero(np.diff(key, prepend=-1))
     count = np.diff(np.append(first, len(key)))
     found = np.empty(len(first), np.int64)

@@ -1,7 +1,7 @@
-"""Guaranteed gain per step without a straggler.
+"""Lower bound on the time saved per step without a straggler.
 
-The gains of groups do not add up: a delay in one group is saved only if no other rank delays those that wait. Each rank has a
-time by which it is earlier; a collective is as much earlier as its last rank.
+Savings of different groups do not add up, since another rank may delay the same waiting ranks. So the bound
+simulates how much earlier each rank would arrive: a collective starts earlier by as much as its last rank does.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ Int64 = npt.NDArray[np.int64]
 
 
 def gained(arrived: Arrivals, candidates: Int64, workers: int, steps: int) -> Int64:
-    """Returns the guaranteed gain, [candidate, step], if each worker of ``candidates`` were as fast as the next one.
+    """Returns a lower bound on the saving in ns, shape (candidates, steps), if each candidate were as fast as the
+    next slowest rank.
 
-    Steps are independent: each starts without a gain. Both ends of a point-to-point call wait for each other. If the awaited
-    rank is unknown (a rank lacks the call), the call is as much earlier as the latest of all workers.
+    Each step is simulated on its own. Both ends of a point-to-point call wait for each other. If the last rank is
+    unknown, the call starts earlier by the smallest gain of all workers.
     """
     calls = arrived.calls
     lanes = lanes_of(calls, workers, steps)
@@ -28,7 +29,7 @@ def gained(arrived: Arrivals, candidates: Int64, workers: int, steps: int) -> In
         return np.zeros((len(candidates), steps), np.int64)
     meetings = Meetings.from_arrivals(arrived, lanes, arrived.late_ns, arrived.sure & arrived.is_reliable)
     collective, start, last_start, known = meetings.of, meetings.at, meetings.top, meetings.is_complete
-    # Each selected worker is earlier by the guaranteed cost of its last arrivals.
+    # Each candidate arrives earlier by the lower bound of its cost.
     last = arrived.row[arrived.last]
     own = np.zeros(len(collective), np.int64)
     own[last[last >= 0]] = arrived.low_ns[last >= 0]

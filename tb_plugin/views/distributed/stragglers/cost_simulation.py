@@ -1,9 +1,9 @@
-"""Simulated gain of a job without a straggler.
+"""Simulated saving of a job without a straggler.
 
-Each worker has a time by which it is earlier, 0 at the start of each step. It starts a collective earlier by this time or, if
-the collective starts when the previous call on its stream ends, by that call's gain. The collective ends as much earlier as
-the last of its workers starts it, and then the blocked workers are as much earlier. A simulated straggler starts the
-collectives where it is last together with the next rank.
+The simulation tracks how much earlier each worker is, from 0 at the start of each step. A worker starts a
+collective earlier by that time. If the collective waits for the previous call on its stream, it starts earlier by
+as much as that call ends earlier. A collective ends earlier by as much as its last worker starts it. A simulated
+straggler starts its late collectives together with the next slowest rank.
 """
 
 from __future__ import annotations
@@ -21,21 +21,20 @@ from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# a call that starts this soon after the previous one on its stream waited for it; launches take time
+# a call that starts this soon after the previous one on its stream waited for it: launches take time
 MAX_LAUNCH_GAP_NS = 10_000
-# share of a call's time; above it the worker cannot do anything else
+# share of a call without concurrent compute; from it on, the worker is idle during the call
 MIN_BLOCKED_PERCENT = 98
 _UNLIMITED = np.iinfo(np.int64).max
 
 
 def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
-    """Returns the gain, [candidate, step], if all workers of each set in ``candidates`` were as fast as the next one.
+    """Returns the saving in ns, shape (candidates, steps), if all workers of a candidate set were as fast as the
+    next slowest rank.
 
-    The sets are disjoint.
-
-    This is an estimate. The possible start of a call before the end of the previous one is known only if its worker was idle;
-    otherwise the call is assumed to start early enough. A worker with missing calls in a step delays no other rank there, nor
-    does a rank without a trace.
+    The sets must be disjoint. The result is an estimate, because it is not always known how early a call could
+    start. If its worker was not idle before, no limit is assumed. Workers with missing calls in a step, and ranks
+    without a trace, delay no other rank.
     """
     calls = arrived.calls
     lanes = lanes_of(calls, workers, steps)
@@ -46,7 +45,7 @@ def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: in
         column[list(members)] = place
     lacks = _lanes_with_missing_calls(calls, lanes)
     early = _simulated_gain(arrived, lanes, lacks, column, len(candidates)).reshape(workers, steps, -1)
-    # The next step contains what simulated workers do after their last call.
+    # Work of simulated workers after their last call belongs to the next step.
     early[column >= 0, :, column[column >= 0]] = _UNLIMITED
     early[lacks.reshape(workers, steps)] = _UNLIMITED
     found: Int64 = early.min(axis=0).T
@@ -54,28 +53,29 @@ def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: in
 
 
 def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
-    """Gain of each lane at its end: [lane, column]."""
+    """Saving of each worker at the end of each step (lane), ns, shape (lanes, columns)."""
     straggler_calls, calls = arrived.calls, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
-    # Ranks slightly after the second to last are so by chance: they count as that one.
+    # Ranks that arrive slightly after the reference do so by chance: they get its lateness.
     late_ns = np.minimum(arrived.late_ns, (arrived.late_ns[arrived.last] - arrived.raw_ns)[arrived.collective])
     late_ns[arrived.last] = arrived.late_ns[arrived.last]
     meetings = Meetings.from_arrivals(arrived, lanes, late_ns, arrived.is_reliable)
     of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.is_complete
     behind, idle = _waits_for_previous(straggler_calls, lanes.of)
-    # Per last rank: distance to the reference rank (with and without its idle time), and the call that this one waits for.
+    # Per last rank: distance to the reference rank (without and with its idle time), and the call that the reference
+    # waits for.
     last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))
     row, other = arrived.row[arrived.last[last]], _reference_rows(arrived, lanes, lacks)[last]
     distance, own, awaited = np.zeros(calls, np.int64), np.zeros(calls, np.int64), np.full(calls, len(top) - 1)
     distance[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
     own[row] = distance[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
     awaited[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
-    # the last rank was not delayed before
+    # whether the last rank was not delayed before
     is_undelayed = np.zeros(calls, np.bool_)
     is_undelayed[row] = arrived.inherited_ns[last] == 0
     mine = column[straggler_calls.worker]
     local, within = _groups_within(straggler_calls, mine)
-    # gain of a simulated worker's lane when a group of it last synchronized
+    # gain of each simulated lane when each of its groups last synchronized
     base = np.zeros((lanes.count, len(within[0])), np.int64)
     latest, sooner = np.full((columns, len(top)), NEVER), np.zeros((len(top), columns), np.int64)
     simulation = Walk(lanes, meetings)
@@ -109,7 +109,9 @@ def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64,
 
 
 def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
-    """Row of the calls to compare each collective's last rank with: one without missing calls, if possible."""
+    """Row of the call that each collective's last call is compared with, if possible on a worker without missing
+    calls.
+    """
     row = arrived.row
     whole = (row >= 0) & ~lacks[lanes.of[row]]
     whole[arrived.last] = False
@@ -120,8 +122,10 @@ def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
 
 
 def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
-    """Call whose end each call waits for (-1: it waits for its worker only), and the idle time of its worker by then (-1: the
-    call starts on its own)."""
+    """For each call, the previous call on its stream if the start waits for that call's end; else -1.
+
+    Also returns how long the worker was idle by then, ns; -1 if the call does not follow directly.
+    """
     key = codes(calls.worker, calls.stream)
     order = np.lexsort((calls.start_ns, key))
     start, end, blocked = calls.start_ns[order], (calls.start_ns + calls.dur_ns)[order], calls.blocked_ns[order]
@@ -130,7 +134,7 @@ def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int6
     follows[1:] = (
         (np.diff(key[order]) == 0) & (np.diff(lane[order]) == 0) & (np.abs(start[1:] - end[:-1]) <= MAX_LAUNCH_GAP_NS)
     )
-    # The worker was idle while the previous call blocked it, and while earlier calls did so completely.
+    # The worker was idle while the previous call blocked it, and before that during calls that blocked it completely.
     idle = np.append(0, blocked[:-1]) * follows
     total = np.cumsum(idle)
     fresh = ~follows | ~np.append(False, wholly[:-1])
@@ -144,8 +148,10 @@ def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int6
 
 
 def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
-    """Number of each call's group among those of its simulated worker, and [worker, group, group] whether the second group is
-    a subset of the first."""
+    """Index of each call's group among the groups of its simulated worker.
+
+    Also returns, for [worker, group, group], whether the second group is a subset of the first.
+    """
     pairs = np.unique(codes(calls.group, calls.worker), return_index=True)[1]
     pairs = pairs[~calls.two_ended[pairs]]
     members: dict[int, set[int]] = {}
@@ -164,7 +170,10 @@ def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
 
 
 def in_which_calls_were_lost(calls: StragglerCalls, workers: int, steps: int) -> Bool:
-    """Returns the steps in which a worker with calls has fewer calls of a group than another worker."""
+    """Marks the steps in which a worker has fewer calls of a group than another worker.
+
+    Workers without calls in the step are ignored.
+    """
     lanes = lanes_of(calls, workers, steps)
     lacks = _lanes_with_missing_calls(calls, lanes) & (lanes.first < lanes.end)
     found: Bool = np.zeros(steps, np.bool_)
@@ -173,7 +182,7 @@ def in_which_calls_were_lost(calls: StragglerCalls, workers: int, steps: int) ->
 
 
 def _lanes_with_missing_calls(calls: StragglerCalls, lanes: Lanes) -> Bool:
-    """Lanes with fewer calls of a group than another worker has in the same step, or without calls."""
+    """Lanes that have no calls, or fewer calls of a group than another worker in the same step."""
     lane = lanes.of
     rows = np.flatnonzero((lane >= 0) & ~calls.two_ended)
     meeting = codes(calls.group[rows], calls.step[rows])

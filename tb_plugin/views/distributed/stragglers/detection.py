@@ -29,65 +29,71 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-# share of a step; a smaller cost is lost in the noise of steps
+# minimum cost as a share of the step; less is noise
 WORTH = 0.01
-# up to this group size (from 3) Dixon's Q finds the outlier, above it the robust z
+# groups of 3 up to this size use Dixon's Q to find outliers, larger ones the robust z-score
 MAX_DIXON_SIZE = 5
 MIN_OUTLIER_Z = 3.5
-# median absolute deviation to standard deviation, for normal values
+# factor from median absolute deviation to standard deviation, for normally distributed values
 _MAD_TO_SIGMA = 1.4826
-# standard deviations of the others; below it a late step is like any other
+# minimum cost of a late step, in standard deviations of the others' lateness
 _MIN_LATE_SIGMAS = 8
-# standard deviations required for a repeatedly late rank
+# the same for a repeatedly late rank
 _MIN_REPEATED_SIGMAS = 2
-# a worker that is late once must cost this many times as much as occasional delays
+# minimum cost of a single late step, relative to occasional delays of other workers
 _MIN_COST_FACTOR = 5
-# larger occasional delays to skip: several ranks may be late once
+# number of largest occasional delays to skip, because several ranks may be late once
 _SKIPPED_DELAYS = 3
-# below this many steps the variance is unknown: a straggler must cost much more than any tail of noise
+# with fewer steps, noise is unknown: a straggler must clearly exceed all other costs
 _FEW_STEPS = 5
-# costliest workers whose guaranteed gain is computed
+# number of workers whose lower bound is computed, costliest first
 _MAX_RANKS_WITH_LOWER_BOUND = 10
-# pairs of worker and step; fewer say nothing about occasional delays
+# minimum number of (worker, step) pairs to know occasional delays
 _MIN_OTHER_COSTS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Stragglers:
-    """Workers in groups (k rows), and the cost of each worker (w) in each selected step (s)."""
+    """Lateness and cost: one row per pair of worker and group.
+
+    Other columns are per worker, or have a shape in their description.
+    """
 
     worker: Int64
     group: Int64
     size: Int64
-    """Loaded workers of the group."""
+    """Number of loaded workers of the group."""
     collectives: Int64
-    """Number of the group's collectives that the worker takes part in."""
+    """Number of collectives of the group in which the worker takes part."""
     last: Int64
-    """Number of these at which it arrives last."""
+    """Number of these collectives at which the worker arrives last."""
     late_ns: Float64
     """Median lateness."""
     late_p95_ns: Float64
     z: Float64
-    """Robust z of the median within the group; NaN in small groups."""
+    """Robust z-score of the median lateness within the group; NaN in small groups."""
     q: Float64
-    """Dixon's Q of the median, for the latest worker of a small group; NaN for others."""
+    """Dixon's Q of the median lateness, for the latest worker of a small group; else NaN."""
     outlying: Bool
-    """An outlier of its group by z or by Q; or last more often than by chance; or costlier in each step than variance
-    explains."""
+    """Marks outliers: by z or Q, by being last more often than by chance, or by a cost per step that noise does not
+    explain.
+    """
     cost_ns: Int64
     """Sum over the collectives."""
     low_ns: Int64
     lost_ns: Int64
-    """[worker, step]: time saved if the worker were as fast as the next one. The maximum over its groups, since each group
-    sees the same delays."""
+    """Time saved if the worker were as fast as the next slowest one; shape (workers, steps).
+
+    The maximum over its groups, since each group sees the same delays.
+    """
     lost_low_ns: Int64
-    """[worker, step]: guaranteed part."""
+    """Lower bound of ``lost_ns``; shape (workers, steps)."""
     slow: Bool
-    """[worker, step]: the cost exceeds noise."""
+    """Whether the cost exceeds noise; shape (workers, steps)."""
     pattern: tuple[str, ...]
-    """When each worker is late; empty: no straggler."""
+    """Pattern of lateness of each worker; empty if it is no straggler."""
     every: Int64
-    """Period in steps of periodic lateness; else 0."""
+    """Period of periodic lateness, in steps; else 0."""
 
     @property
     def significant(self) -> Int64:
@@ -104,7 +110,10 @@ class Stragglers:
 
 
 def stragglers(arrived: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
-    """Returns the cost of each worker. ``step_ns`` has the time of each selected step; other calls have larger numbers."""
+    """Detects stragglers.
+
+    ``step_ns`` is the length of each selected step; calls with larger step numbers are outside the steps.
+    """
     of = codes(arrived.worker, arrived.group[arrived.collective])
     mine = group(of)
     first = mine.first
@@ -159,13 +168,12 @@ def stragglers(arrived: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
 
 
 def _sizes(its_group: Int64) -> Int64:
-    """Group size of each row."""
     groups = group(its_group)
     return groups.count()[groups.of]
 
 
 def _outlier_statistics(its_group: Int64, median: Float64, size: Int64) -> tuple[Float64, Float64, Bool]:
-    """Robust z, Dixon's Q, and whether either marks a worker as an outlier of its group."""
+    """Robust z-score and Dixon's Q of each worker, and whether either makes it an outlier of its group."""
     groups = group(its_group)
     center = _medians(groups, median)
     distance = median - center[groups.of]
@@ -198,10 +206,10 @@ def _medians(groups: Groups, values: Float64) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """Costs by worker, group and step."""
+    """Non-zero costs by worker, group and step."""
 
     row: Int64
-    """Row of the worker in the group."""
+    """Row of Stragglers."""
     step: Int64
     cost: Int64
     low: Int64
@@ -217,7 +225,7 @@ class _Entries:
 
 
 def _lost(arrived: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int, int]) -> tuple[Int64, Int64]:
-    """Cost of each worker in each step, and its guaranteed part: for the costliest workers, 0 for the others."""
+    """Cost and its lower bound, ns, shape (workers, steps). The lower bound is 0 except for the costliest workers."""
     lost, low = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     np.maximum.at(lost, (worker[entries.row], entries.step), entries.cost)
     total = lost.sum(axis=1)
@@ -229,10 +237,11 @@ def _lost(arrived: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int,
 def _noise(
     arrived: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]
 ) -> tuple[Float64, Bool]:
-    """Standard deviation of the others' lateness per step, for each worker in a group, and the steps where it was latest.
+    """Standard deviation of the other workers' lateness per step; and whether each worker is the latest, shape
+    (rows, steps).
 
-    The last rank of each collective and the latest of each step are excluded. For groups of two it is the variation of their
-    difference over steps.
+    Excludes the last rank of each collective and the latest worker of each step. In groups of two, the first result
+    is the variation of their difference.
     """
     step = arrived.step[arrived.collective]
     late, has_value = _by_step(mine.of, step, arrived.late_ns, np.ones(len(step), np.bool_), (len(mine), shape[1]))
@@ -261,7 +270,7 @@ def _noise(
 
 
 def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int) -> Float64:
-    """Cost of each worker in a group per step ([row, step]) minus the mean of the others: 0 for equal workers."""
+    """Cost of each worker per step minus the mean cost of the others in its group, ns, shape (rows, steps)."""
     cost = np.zeros((len(its_group), steps))
     cost[entries.row, entries.step] = entries.cost
     groups = group(its_group)
@@ -272,8 +281,10 @@ def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int)
 
 
 def _costs_repeatedly(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
-    """Whether each worker of a group costs more than the others per step, beyond chance and the scatter of similar groups."""
-    if not beyond.shape[1]:  # no step is chosen: nobody costs anything
+    """Whether each worker costs more per step than the others, beyond chance and beyond the usual difference in
+    similar groups.
+    """
+    if not beyond.shape[1]:  # no step is selected, so there is no cost
         return np.zeros(len(size), np.bool_)
     mean: Float64 = beyond.mean(axis=1)
     found: Bool = ~is_scatter(beyond) & (
@@ -283,7 +294,7 @@ def _costs_repeatedly(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
 
 
 def _usual_in_similar_groups(mean: Float64, its_group: Int64, size: Int64) -> Float64:
-    """Typical difference from the others in groups of the same size; 0 for a single group."""
+    """Typical difference from the others in groups of equal size; 0 if there is only one."""
     usual = np.zeros(len(size))
     for count in np.unique(size).tolist():
         rows = np.flatnonzero(size == count)
@@ -294,7 +305,9 @@ def _usual_in_similar_groups(mean: Float64, its_group: Int64, size: Int64) -> Fl
 
 
 def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[int, int]) -> tuple[Float64, Bool]:
-    """Mean of a value per row and step, times the largest number of values of any row, and whether there is one."""
+    """Mean per row and step, scaled by the largest number of values in any row and step; and whether there is a
+    value.
+    """
     chosen = chosen & (step < shape[1])
     at = row[chosen] * shape[1] + step[chosen]
     count = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
@@ -303,7 +316,7 @@ def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[i
 
 
 def _spread(values: Float64) -> float:
-    """Noise of one group: ``values`` [worker, step], NaN if missing."""
+    """Noise of one group, from values of shape (workers, steps); NaN = missing."""
     if len(values) == 2:
         difference = values[0] - values[1]
         difference = difference[~np.isnan(difference)]
@@ -314,7 +327,7 @@ def _spread(values: Float64) -> float:
 
 
 def _lower_median(values: Float64) -> float:
-    """Median; the lower of two middle values: if half of the steps are late, the other half shows what is usual."""
+    """Median; the lower of two middle values, so up to half of the steps may be late."""
     if not len(values):
         return 0.0
     middle = (len(values) - 1) // 2
@@ -322,7 +335,7 @@ def _lower_median(values: Float64) -> float:
 
 
 def _late_steps(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64, workers: int) -> Bool:
-    """Steps in which a worker costs more than its group's noise, and more than ``WORTH``."""
+    """Whether the cost exceeds the noise of the group and ``WORTH``; shape (workers, steps)."""
     slow = np.zeros((workers, len(step_ns)), np.bool_)
     enough = np.maximum(np.maximum(WORTH * step_ns[entries.step], 1), noise[entries.row])
     chosen = entries.cost >= enough
@@ -331,10 +344,10 @@ def _late_steps(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float
 
 
 def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tuple[str, ...], Int64, Bool]:
-    """Pattern, period and late steps of each worker; empty if they may be chance.
+    """Pattern, period and late steps of each worker; no pattern if lateness may be chance.
 
-    ``slow`` marks steps beyond noise; ``again`` marks those that count for workers whose lateness is ``certain`` to be no
-    chance.
+    ``slow`` marks steps whose cost exceeds noise. ``again`` uses a lower limit, for workers that are ``certain`` to
+    be late beyond chance.
     """
     workers, steps = slow.shape
     names, every = [""] * workers, np.zeros(workers, np.int64)
@@ -346,7 +359,7 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
     times = slow.sum(axis=1)
     mostly = ~is_chance(times, np.full(workers, times.sum()), np.full(workers, workers))
     for one in np.flatnonzero(slow.any(axis=1)).tolist():
-        # The cost of its own late steps is not part of what is usual.
+        # Exclude the worker's own late steps from the usual costs.
         usual = np.sort(lost[~persistent][~(slow & (np.arange(workers) == one)[:, None])[~persistent]])
         limit = (
             _MIN_COST_FACTOR * int(usual[-1 - _SKIPPED_DELAYS])
@@ -364,17 +377,17 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
             PERIODIC: often,
         }.get(name, True)
         names[one] = name if is_significant else ""
-        # Too few for a pattern, but each costs as much as a single late step must.
+        # Too few late steps for a pattern, but each is as costly as a single late step must be.
         if not name and times[one] > 1 and lost[one][slow[one]].min() > limit:
             names[one] = IRREGULAR
     return tuple(names), every, slow
 
 
 def _without_noise_tails(names: tuple[str, ...], slow: Bool, lost: Int64) -> tuple[str, ...]:
-    """Patterns of workers whose late steps cost several times as much as any step of the other workers.
+    """Keeps only patterns of workers whose late steps cost several times as much as any step of workers without a
+    pattern.
 
-    Noise with a long tail has some steps with large delays: with few steps they look like a worker that is late once, or in
-    most steps. The costs of the other workers show how long the tail is.
+    With few steps, noise with a long tail looks like a worker that is late once, or in most steps.
     """
     named = np.array([bool(name) for name in names], np.bool_)
     most = int(lost[~named].max(initial=0))

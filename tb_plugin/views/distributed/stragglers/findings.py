@@ -1,4 +1,4 @@
-"""Findings of stragglers and uneven work."""
+"""Findings about stragglers and uneven work."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tb_plugin.views.distributed.stragglers.patterns import PERSISTENT, ROTATING
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, why
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 
-# stragglers with a finding of their own; the table has all
+# maximum number of findings; the table lists all stragglers
 MAX_FINDINGS = 3
-# share of the step by which the longest compute time exceeds the mean
+# minimum excess of the longest over the mean compute time, as a share of the step
 MIN_UNEVEN_SHARE = 0.05
 _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
 # unexplained share of the cost above which the text mentions it
@@ -44,13 +44,13 @@ _COMPONENT_OF_CAUSE = {title: key for key, title in CAUSES.items()}
 
 
 def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
-    """Returns a notice for each of the costliest stragglers, or one for all ranks that take turns."""
+    """Returns a finding for each of the costliest stragglers, or one for all ranks that take turns being late."""
     significant = report.costly
     rotating = [w for w in report.stragglers.significant.tolist() if report.stragglers.pattern[w] == ROTATING]
     if rotating:
         notice = _rotating_notice(report, rotating)
         return [notice] if notice is not None else []
-    # Members of a slow group are late together, for one reason.
+    # Members of a slow group are late for the same reason, so one finding is enough.
     slow_group_of = [report.slow_groups.get(worker, -1) for worker in significant]
     significant = [
         w for i, w in enumerate(significant) if slow_group_of[i] < 0 or slow_group_of[i] not in slow_group_of[:i]
@@ -102,7 +102,6 @@ def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
 
 
 def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
-    """The collectives of a share: those of one group of the worker (a row of Stragglers), by name or by size."""
     found = report.stragglers
     if name := report.groups[int(found.group[row])]:
         figures.append(METRICS.figure("group", name))
@@ -114,7 +113,6 @@ def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
 
 
 def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
-    """Sentence about a worker that is late in a single step: cost there, and mean over all steps."""
     step, lost, share = report.worst_step(worker)
     figures += [
         METRICS.figure("worst_step", step),
@@ -129,7 +127,6 @@ def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
 
 
 def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
-    """End of the first sentence: the late steps."""
     pattern = report.stragglers.pattern[worker]
     count, late = report.count, int(report.stragglers.slow[worker].sum())
     if report.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
@@ -142,7 +139,6 @@ def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
 
 
 def _reason_sentences(report: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
-    """Sentence about the cause; empty if unknown."""
     if not cells:
         return ""
     excess = report.excess[worker]
@@ -154,7 +150,6 @@ def _reason_sentences(report: Blame, worker: int, cells: dict[str, object], figu
 
 
 def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
-    """Sentence about the extra time of the straggler."""
     figures += [
         _figure(report, worker, "late_cause_ns", excess.ns[excess.main]),
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
@@ -203,14 +198,13 @@ def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str,
 
 
 def _figure(report: Blame, worker: int, key: str, total: int) -> Figure:
-    """Sum over the late steps as a mean over all steps; for a single late step the time in that step."""
+    """Total over the late steps, divided by all steps; for a worker that is late once, the value in that step."""
     if report.is_once(worker):
         return METRICS.figure(key, total, window=STEP)
     return METRICS.figure(key, report.per_step(total))
 
 
 def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
-    """Notice about ranks that take turns being late."""
     low, high = (sum(report.lost(worker)[i] for worker in workers) for i in (0, 1))
     if not report.mean_ns or high < WORTH * report.mean_ns:
         return None
@@ -248,7 +242,7 @@ def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
 
 
 def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | None:
-    """Returns the notice about uneven compute times, if no single rank is a straggler."""
+    """Returns a finding if compute time is uneven between ranks; None if it is even."""
     compute = np.full((len(data.names), len(data.labels)), np.nan)
     compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()
     compute = compute[:, ~np.isnan(compute).any(axis=0)]
@@ -291,7 +285,7 @@ def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | No
 
 
 def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
-    """High if nearly all extra time of a repeatedly late worker has one cause."""
+    """High if one cause explains nearly all extra time of a repeatedly late worker."""
     share = cells.get("late_cause_share")
     if not isinstance(share, float):
         return "low"
@@ -299,12 +293,11 @@ def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal
 
 
 def _severity_once(share: float) -> Severity:
-    """Severity of a single late step, which may never happen again."""
+    """Severity of a single late step, which may never recur."""
     return "medium" if share >= _MEDIUM_SHARE else "low"
 
 
 def _severity(share: float) -> Severity:
-    """Severity of a straggler: one machine to check, for the time of all."""
     if share >= _HIGH_SHARE:
         return "high"
     return severity_of(share) if share >= _MEDIUM_SHARE else "low"

@@ -1,4 +1,4 @@
-"""Activities of workers between collectives of their group."""
+"""Activities of workers between collectives of a group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ COMPUTE, IDLE = "compute", "idle"
 
 @remembered
 def bursts(calls: StragglerCalls) -> Int64:
-    """Returns, for each call, the first of the concurrent calls of its worker and group."""
+    """Returns the first call of the burst of each call.
+
+    A burst is a set of concurrent calls of one worker and group.
+    """
     own = codes(calls.worker, calls.group)
     order = np.lexsort((calls.start_ns, own))
     opens = np.diff(own[order], prepend=-1) != 0
@@ -33,8 +36,9 @@ def bursts(calls: StragglerCalls) -> Int64:
 
 
 def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
-    """Lower bound of the compute time of workers from the start of calls on: a worker does not compute while a call blocks
-    it."""
+    """Lower bound of compute time between the start of each call and ``until_ns``: the time in which no call blocks
+    the worker.
+    """
     order = np.lexsort((calls.start_ns, calls.worker))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -49,28 +53,30 @@ def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) ->
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Activities before each call, and before the previous calls of its worker and group."""
+    """Activities of each worker before each burst of concurrent calls of a group."""
 
     burst: Int64
-    """Burst (concurrent calls) of each call; numbers of a worker and group are consecutive, in order of time."""
+    """Burst of each call. Bursts of a worker and group have consecutive numbers in time order."""
     before: Int64
-    """Last matched call before the burst; -1 for none."""
+    """Last matched call before the burst of each call; -1 = none."""
     opens: Int64
     """Step of the first call of the worker and group."""
     _first: Int64
     """First burst of the worker and group."""
     _gone: Mapping[str, Int64]
-    """Cumulative sums of activities before bursts, and of compute within the previous burst."""
+    """Cumulative time of each component before bursts. Compute during the previous burst is included."""
     _waited: Int64
-    """Cumulative sums of the time that bursts took."""
+    """Cumulative duration of bursts."""
     _unknown: Int64
     """Cumulative number of bursts with unknown activities."""
     _met: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
-        """Returns, for each worker, its call before the burst that matches the leader's previous call; else -1."""
+        """Finds each worker's call that matches the leader's previous call; -1 if there is none before the worker's
+        burst.
+        """
         match, worker, before = self._met.match, self._met.worker, self.before[leader]
-        is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last one is for calls without a match
+        is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last entry is for unmatched calls
         is_wanted[match[before[before >= 0]]] = True
         rows = np.flatnonzero(is_wanted[match])
         key = codes(np.concatenate((match[rows], match[before])), np.concatenate((worker[rows], worker[of])))
@@ -80,19 +86,18 @@ class Stretches:
         return np.where(self.burst[found] < self.burst[of], found, -1)
 
     def since(self, call: Int64, before: Int64) -> Int64:
-        """Returns the burst after the call ``before``; if that is -1, the first one of the call's worker and group."""
+        """Returns the burst after the call ``before``; if that is -1, the first burst of the worker and group."""
         return np.where(before >= 0, self.burst[before] + 1, self._first[call])
 
     def is_complete(self, call: Int64, since: Int64) -> Bool:
-        """Returns whether all activities since a burst are known."""
+        """Returns whether all activities between a burst and a call are known."""
         known: Bool = self._unknown[self.burst[call] + 1] == self._unknown[since]
         return known
 
     def done(self, key: str, call: Int64, since: Int64) -> Int64:
-        """Returns the time of a component before a call, since a burst (including compute that overlaps with the burst
-        before).
+        """Returns the time of a component between a burst and a call, ns.
 
-        Skipped bursts count as idle, as for workers that lack them.
+        Bursts in between count as idle time, as on workers that lack them.
         """
         gone, burst = self._gone[key], self.burst[call]
         done: Int64 = gone[burst + 1] - gone[since]
@@ -100,10 +105,11 @@ class Stretches:
 
 
 def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) -> Stretches:
-    """Returns the intervals before calls. ``before``: components, -1 if unknown; ``first``: result of ``bursts``.
+    """Returns the activities before each burst.
 
-    Ranks that overlap a collective with compute keep computing while it waits for the straggler. So compute within a call
-    counts as before the next call.
+    ``before`` has the time of each component before each call (-1 = unknown); ``first`` is the result of
+    ``bursts``. Ranks keep computing while an overlapped collective waits for the straggler. So compute during a
+    call is attributed to the time before the next call.
     """
     own = codes(calls.worker, calls.group)
     # Rows of a worker are sorted by time.
@@ -114,7 +120,7 @@ def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) 
     burst = number[first]
     end = np.full(len(opening), np.iinfo(np.int64).min)
     np.maximum.at(end, burst, calls.start_ns + calls.dur_ns)
-    # For a missing call, the others wait for its worker if it arrived last; otherwise it waits like them.
+    # If a worker lacks the call, the others wait for it if it arrived last; otherwise it waits like them.
     came_last = calls.waiting.timing == TIMINGS.index(ESTIMATED)
     took, has_met = np.where(came_last, calls.waiting.transfer_ns, calls.dur_ns), calls.match >= 0
     # In a group of two the remaining call is unmatched: it takes at least the usual transfer.
@@ -149,5 +155,5 @@ def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) 
 
 
 def _sums(values: Int64 | Bool) -> Int64:
-    """The sum of all values before each, and of all."""
+    """Exclusive cumulative sums, with the total at the end."""
     return np.append(0, np.cumsum(values))

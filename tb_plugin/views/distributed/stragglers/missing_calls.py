@@ -14,24 +14,24 @@ from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# a day, ns: longer than any call, if the usual duration is unknown
+# in ns (a day); replaces an unknown usual duration
 _LONGER_THAN_ANY = 10**14
 
 
 @dataclass(frozen=True, eq=False)
 class PairCalls:
-    """Unmatched calls in groups of two, whose other worker arrived last and lacks the call."""
+    """Unmatched calls in groups of two, whose other worker lacks the call and presumably arrived last."""
 
     row: Int64
-    """Row of ``met``."""
+    """Row of StragglerCalls."""
     other: Int64
-    """The worker that lacks the call."""
+    """Worker that lacks the call."""
     wait_ns: Int64
 
 
 @dataclass(frozen=True, eq=False)
 class Lost:
-    """Missing calls."""
+    """Missing calls: one row each."""
 
     worker: Int64
     group: Int64
@@ -41,11 +41,11 @@ class Lost:
     """Estimated wait of the worker in the call."""
 
     def take(self, rows: Int64) -> Lost:
-        """Returns these and then the other ones."""
+        """Selects rows by index."""
         return Lost(self.worker[rows], self.group[rows], self.time_ns[rows], self.wait_ns[rows])
 
     def and_also(self, more: Lost) -> Lost:
-        """Returns these and the other ones."""
+        """Appends the rows of the other table."""
         columns = zip(vars(self).values(), vars(more).values(), strict=True)
         return Lost(*(np.concatenate(pair) for pair in columns))
 
@@ -55,11 +55,12 @@ NONE_LOST, NONE_ALONE = Lost(_EMPTY, _EMPTY, _EMPTY, _EMPTY), PairCalls(_EMPTY, 
 
 
 def lost_calls(calls: StragglerCalls) -> tuple[Lost, PairCalls]:
-    """Returns collectives that one worker of a group lacks without having arrived last: it may have waited in them.
+    """Finds collectives that exactly one worker of a group lacks.
 
-    Estimated wait = the last rank's gap since the previous collective minus this rank's usual gap (median over steps). Also
-    returns unmatched calls in groups of two whose other worker arrived last: those that are longer than the usual transfer at
-    that place by half of it.
+    The first result has workers that presumably did not arrive last, so they may have waited in the missing call.
+    Their estimated wait is the last rank's gap since its previous collective, minus the worker's usual gap (median
+    over steps). The second result has unmatched calls in groups of two that exceed the usual transfer by half, so
+    the other worker presumably arrived last.
     """
     groups = codes(calls.group, calls.two_ended.astype(np.int64))
     member = np.unique(codes(calls.worker, groups), return_index=True)[1]
@@ -97,7 +98,7 @@ def lost_calls(calls: StragglerCalls) -> tuple[Lost, PairCalls]:
 
 
 def _gap_before(calls: StragglerCalls) -> Int64:
-    """Gap between each call and the end of the previous call of its worker and group, ns; -1 for the first one."""
+    """Time from the end of the previous call of the same worker and group to each call, ns; -1 for the first call."""
     own = codes(calls.worker, calls.group)
     order = np.argsort(own, kind="stable")
     again = np.flatnonzero(np.diff(own[order]) == 0)
@@ -108,7 +109,7 @@ def _gap_before(calls: StragglerCalls) -> Int64:
 
 
 def _medians_at(place: Int64, values: Int64, known: Bool, missing: int, count: int = 0) -> Int64:
-    """Median of the known values per place; ``missing`` if there is none."""
+    """Median of the known values at each place; ``missing`` if there are none."""
     count = max(count, int(place.max(initial=-1)) + 1)
     found = median_by(place[known], values[known], count)
     return np.where(np.bincount(place[known], minlength=count) > 0, found, missing)

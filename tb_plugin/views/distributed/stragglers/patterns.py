@@ -16,18 +16,18 @@ PERSISTENT, ROTATING, PERIODIC, SINGLE, IRREGULAR = "persistent", "rotating", "p
 MOST = 0.6
 # share of late steps below which irregular lateness is noise
 MIN_IRREGULAR_SHARE = 0.2
-# occurrences required for a repetition
+# minimum number of late steps for a repeating pattern
 FEWEST = 3
-# share of due steps that must be late for periodic lateness
+# minimum share of late steps among those due, for periodic lateness
 MIN_DUE_SHARE = 0.75
-# probability that chance makes any worker of a group late this often
+# maximum probability that any worker of a group is late this often by chance
 _MAX_CHANCE = 0.01
-# the same for the variance of steps: for few steps with unknown noise, Student's t is a rough measure
+# the same for the t-test over steps; stricter, because it is rough for few steps
 _MAX_SCATTER_CHANCE = 0.001
 
 
 def periods(slow: Bool) -> int:
-    """Returns the period k >= 2 of the marked steps, if few are left out; else 0."""
+    """Returns the period of the marked steps, at least 2, if few repetitions are missing; else 0."""
     places = np.flatnonzero(slow)
     if len(places) < FEWEST:
         return 0
@@ -40,7 +40,7 @@ def periods(slow: Bool) -> int:
 
 
 def pattern(slow: Bool) -> tuple[str, int]:
-    """Returns the pattern of a worker's late steps, and the period if periodic, else 0; empty without a pattern."""
+    """Returns the pattern of a worker's late steps, "" if there is none; and the period in steps, 0 unless periodic."""
     count, steps = int(slow.sum()), len(slow)
     if not count:
         return "", 0
@@ -56,7 +56,10 @@ def pattern(slow: Bool) -> tuple[str, int]:
 
 
 def rotates(slow: Bool) -> bool:
-    """Returns whether most steps ([worker, step]) have a late worker, and no worker is late in most of them."""
+    """Returns whether most steps have a late worker, but no worker is late in most steps.
+
+    ``slow`` has shape (workers, steps).
+    """
     steps = slow.shape[1]
     any_slow = slow.any(axis=0)
     several = int(slow.any(axis=1).sum()) > 1
@@ -65,9 +68,10 @@ def rotates(slow: Bool) -> bool:
 
 
 def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
-    """Returns whether it may be chance that a worker, one of ``size`` equal ones, is last this many ``times``.
+    """Returns whether chance may explain that a worker is last ``times`` out of ``trials``, among ``size`` equal
+    workers.
 
-    By Chernoff's bound on the binomial tail, for the least probable worker of the group.
+    Uses Chernoff's bound on the binomial tail, with Bonferroni correction for the workers of the group.
     """
     fair = 1 / np.maximum(size, 1)
     share = np.clip(times / np.maximum(trials, 1), 0, 1)
@@ -80,10 +84,10 @@ def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
 
 
 def is_scatter(net: Float64) -> Bool:
-    """Returns for each row ([row, step]) whether its mean over steps may be explained by the variance between steps.
+    """Returns whether noise between steps may explain the mean of each row. ``net`` has shape (rows, steps).
 
-    By Student's t of the mean against 0, for the least probable row; the tail is bounded from above by x / t times the
-    density. With fewer than three steps the variance is unknown.
+    Uses a t-test of the mean against 0, with Bonferroni correction for the rows. The tail probability is bounded
+    from above by x / t times the density. Always true for fewer than three steps.
     """
     rows, steps = net.shape
     if steps < FEWEST:

@@ -1,4 +1,4 @@
-"""Inherited lateness: the worker waited elsewhere before."""
+"""Inherited lateness of workers that waited in other groups before."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def inherited(
     before: Int64,
     cost: Int64,
 ) -> Int64:
-    """Returns the inherited part of each cost: the last worker waited longer in other groups than the one before it.
+    """Returns the inherited part of each cost, ns: the last worker waited longer in other groups than the reference
+    worker.
 
-    Without this, a rank that is delayed in one group would be blamed in the next one, too. ``made_up`` has the time of
-    synthetic last calls (``last`` is -1); ``lost`` are other missing calls.
+    Without it, a rank delayed in one group would also be blamed in the next group. ``made_up`` has the times of
+    synthetic last calls (``last`` is -1), ``lost`` other missing calls.
     """
     if len(np.unique(codes(straggler_calls.group, straggler_calls.two_ended.astype(np.int64)))) < 2:
         return np.zeros(len(cost), np.int64)
@@ -44,14 +45,15 @@ def inherited(
 def waited_elsewhere(calls: StragglerCalls) -> Int64:
     """Returns how long each call's worker waited in other groups since its own group last blocked it, ns.
 
-    A blocking call synchronizes its ranks; a call that overlaps with compute does not. A call of a group that contains all
-    workers of the own group counts as one of its own. For a message with an unknown other end, all of its time may be wait.
+    A blocking call synchronizes its ranks; a call that overlaps with compute does not. Calls of a group that
+    contains all ranks of the call's group count as calls of that group. A message with an unknown other end counts
+    entirely as wait.
     """
     return _waited_elsewhere(calls, NONE_LOST, NONE_ALONE)
 
 
 def _waited_elsewhere(calls: StragglerCalls, lost: Lost, alone: PairCalls) -> Int64:
-    """The same for each call, then each missing one; unmatched calls in ``alone`` wait as well."""
+    """``waited_elsewhere`` for each call, then for each missing call. Unmatched calls in ``alone`` also wait."""
     added = np.zeros(len(lost.worker), np.int64)
     wait = np.where(
         calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, np.where(calls.two_ended, calls.dur_ns, 0)
@@ -70,14 +72,14 @@ def _waited_elsewhere(calls: StragglerCalls, lost: Lost, alone: PairCalls) -> In
 
 
 def _waited_in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked: Int64) -> Int64:
-    """The same for calls sorted by time within each worker."""
+    """``waited_elsewhere`` for calls sorted by time within each worker."""
     every = _sum_before(np.argsort(worker, kind="stable"), worker, wait)
     row, of = _with_subgroups(worker, group, two_ended)
     own = codes(worker[row], of)
     order = np.argsort(own, kind="stable")
     others = every[row] - _sum_before(order, own, wait[row])
     found = others[order]
-    # Wait elsewhere up to the previous blocking call; 0 up to the first call of a worker.
+    # Wait in other groups up to the previous blocking call; 0 for the first call of a worker.
     first = np.flatnonzero(np.diff(own[order], prepend=-1))
     blocks = np.concatenate(([False], blocked[row[order]][:-1] > 0))
     blocks[first] = True
@@ -91,7 +93,9 @@ def _waited_in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, 
 
 
 def _with_subgroups(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
-    """Each call with its group, and with each other group of its worker that is a subset of this group; in order."""
+    """Repeats each call for its own group and for every other group of its worker that is a subset of it, in call
+    order.
+    """
     rows = np.arange(len(worker))
     _, place = np.unique(codes(worker, group), return_index=True)
     # Point-to-point calls do not synchronize groups.
@@ -127,7 +131,7 @@ def _with_subgroups(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64
 
 
 def _sum_before(order: Int64, key: Int64, value: Int64) -> Int64:
-    """Sum of a value over the earlier rows of each row's key; ``order`` sorts rows by key."""
+    """Sum over the earlier rows with the same key; ``order`` sorts rows by key."""
     total = np.cumsum(value[order]) - value[order]
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
     total -= np.repeat(total[first], np.diff(np.append(first, len(key))))

@@ -32,11 +32,11 @@ from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-# costliest stragglers whose kernels are compared with the others
+# number of stragglers whose cost is simulated and whose kernels are compared, costliest first
 MAX_EXPLAINED = 10
-# a straggler is hidden by others if its removal gains less than this share of the wait that it causes
+# if removing a straggler saves less than this share of the wait it causes, other stragglers mask it
 MIN_GAIN_SHARE = 0.5
-# texts of causes by component
+# names of causes by component
 CAUSES = {
     "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "data loading",
     "host": "the host", "idle": "idle, cause not recorded",
@@ -45,23 +45,23 @@ CAUSES = {
 
 @dataclass(frozen=True, eq=False)
 class Blame:
-    """Stragglers of the selected steps, or of the whole recording without steps."""
+    """Stragglers of the selected steps, or of the recording if it has no steps."""
 
     names: tuple[str, ...]
     groups: tuple[str, ...]
-    """Names of groups by code."""
+    """Group names, indexed by code."""
     labels: tuple[str, ...]
-    """Analyzed steps; one empty label stands for a recording without steps."""
+    """Labels of the analyzed steps; a recording without steps has one empty label."""
     step_ns: Float64
     calls: StragglerCalls
     arrived: Arrivals
     stragglers: Stragglers
     excess: dict[int, Excess]
     slow_groups: dict[int, int]
-    """Group code of stragglers that communicate longer in another group than others do."""
+    """Maps stragglers with extra communication to the group in which it occurs."""
     kernels: dict[int, Uneven]
     on_devices: bool
-    """Some worker has a device that computes."""
+    """Whether any worker computes on a device."""
 
     @property
     def count(self) -> int:
@@ -70,33 +70,32 @@ class Blame:
 
     @cached_property
     def mean_ns(self) -> float:
-        """Returns the mean time of a step, ns; 0 if unknown."""
+        """Returns the mean step time, ns; 0 if unknown."""
         return float(self.step_ns.mean()) if self.count else 0.0
 
     @property
     def each(self) -> str:
-        """Returns the unit of a cost in words."""
+        """Returns the phrase after a cost, such as "per step"."""
         return "in the recording" if self.labels == ("",) else "per step" if self.count > 1 else "in the step"
 
     def per_step(self, total: float) -> float:
-        """Returns the mean over the steps."""
+        """Returns a total divided by the number of steps."""
         return total / max(self.count, 1)
 
     @cached_property
     def lost_ns(self) -> Float64:
-        """Returns the time per step that each worker costs: saved if it were as fast as the next one."""
+        """Returns the time per step saved if each worker were as fast as the next slowest one."""
         mean: Float64 = self.stragglers.lost_ns.sum(axis=1) / max(self.count, 1)
         return mean
 
     def lost(self, worker: int) -> tuple[float, float]:
-        """Returns the lower and the upper bound of the time per step that a worker costs, ns."""
+        """Returns the lower and upper bound of a worker's cost per step, ns."""
         return self.per_step(int(self.stragglers.lost_low_ns[worker].sum())), float(self.lost_ns[worker])
 
     @property
     def costly(self) -> list[int]:
-        """Returns the stragglers with a significant cost (``WORTH``).
-
-        Repeated stragglers come first, then single ones; the costliest of each first.
+        """Returns the stragglers whose cost per step reaches ``WORTH``: repeated before single ones, each costliest
+        first.
         """
         worth = [
             w for w in self.stragglers.significant.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns
@@ -104,7 +103,7 @@ class Blame:
         return sorted(worth, key=self.is_once)
 
     def is_once(self, worker: int) -> bool:
-        """Returns whether a straggler is late in a single step, which may never happen again."""
+        """Returns whether a straggler is late in a single step of several, which may never recur."""
         return self.count > 1 and self.stragglers.pattern[worker] == SINGLE
 
     def worst_step(self, worker: int) -> tuple[str, int, float]:
@@ -115,9 +114,8 @@ class Blame:
 
     @cached_property
     def usual(self) -> Int64:
-        """Returns the reference rank of each worker in a group (row of Stragglers): median lateness among the others.
-
-        -1 without other ranks.
+        """Returns the reference worker for each row of Stragglers: the other member with median lateness; -1 if
+        there is none.
         """
         found = self.stragglers
         order = np.lexsort((found.worker, found.late_ns, found.group))
@@ -131,22 +129,27 @@ class Blame:
         return np.where(size > 1, found.worker[order[np.minimum(middle, len(order) - 1)]], -1)
 
     def pattern(self, worker: int) -> str:
-        """Returns the pattern of a worker in words; empty for non-stragglers."""
+        """Returns the pattern of a worker in words; empty if it is no straggler."""
         name = self.stragglers.pattern[worker]
         return f"every {self.stragglers.every[worker]} steps" if name == PERIODIC else name
 
     def root_of_waits(self, calls: Int64) -> str | None:
-        """Returns the root cause of most of the wait of some calls for a worker, if significant."""
+        """Returns the root cause of most of the wait in these calls; None if the wait is insignificant or the cause
+        is the awaited worker itself.
+        """
         by, each = passed_on(self.calls, self.roots, calls)
         return self.names[by] if by >= 0 and each >= WORTH * self.mean_ns * max(self.count, 1) else None
 
     def root_of_worker(self, worker: int) -> str | None:
-        """Returns the root cause of most of the others' wait for a worker in collectives; messages wait by design."""
+        """Returns the root cause of most of the time that others wait for a worker in collectives.
+
+        Messages wait by design.
+        """
         return self.root_of_waits(self._calls_that_wait[worker])
 
     @cached_property
     def _calls_that_wait(self) -> list[Int64]:
-        """For each worker the collective calls in which others wait for it."""
+        """Collective calls that wait for each worker."""
         straggler_calls = self.calls
         calls = np.flatnonzero(waits(straggler_calls) & ~straggler_calls.two_ended)
         calls = calls[np.argsort(straggler_calls.waiting.last[calls], kind="stable")]
@@ -154,7 +157,7 @@ class Blame:
 
     @cached_property
     def roots(self) -> Roots:
-        """Returns the root cause of each call's wait."""
+        """Returns the root cause of the wait of each call."""
         return roots(self.calls)
 
     @cached_property
@@ -165,7 +168,7 @@ class Blame:
 
 @remembered
 def blame(data: JobData) -> Blame:
-    """Returns the stragglers with cost and cause; none with a single worker."""
+    """Returns the stragglers with cost and cause; none for a single worker."""
     labels, step_of, step_ns = _steps(data)
     calls, groups, kind = _straggler_calls(data, step_of)
     arrived = arrivals(calls)
@@ -187,18 +190,20 @@ def blame(data: JobData) -> Blame:
     kernels = _kernels(data, found, excess, labels)
     if data.summary is None and len(calls.worker) and data.calls.data["on_device"].to_numpy().all():
         found = _with_simulated_costs(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
-    # Workers without a device have the host in their row.
+    # Workers without a device have a row with HOST.
     on_devices = any(row["device"] != HOST for row in data.devices)
-    give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
+    give_back_memory()  # 100 MB for 1,024 ranks; the next tables need as much
     return Blame(data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, on_devices)
 
 
 def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
-    """The same with values from all steps, so that a selection does not change the cost of a worker.
+    """Replaces values of the selected steps by those from the analysis of all steps, so selecting steps does not
+    change a cost.
 
-    Stragglers without a late step in the selection are none there; stragglers of the selection only remain stragglers.
+    A straggler without a late step in the selection is dropped. Workers that are stragglers only in the selection
+    are kept.
     """
-    if not set(labels) <= set(every.labels):  # no chosen step has a time
+    if not set(labels) <= set(every.labels):  # no selected step has a time
         return found
     at = [every.labels.index(label) for label in labels]
     slow = every.stragglers.slow[:, at]
@@ -218,9 +223,10 @@ def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -
 
 
 def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
-    """The same, with the simulated cost of each of the costliest stragglers.
+    """Replaces the cost of the costliest stragglers by the simulated one.
 
-    Host calls are not simulated: streams do not show what waits there. ``is_whole``: every rank of the job is loaded.
+    Only device calls can be simulated, because host calls have no streams. ``is_whole``: all ranks of the job are
+    loaded.
     """
     candidates, shape = found.significant[:MAX_EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
@@ -230,12 +236,12 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
         gain = np.where(lost_calls & ~found.slow[one], np.minimum(gain, found.lost_ns[one]), gain)
         lost[one], least = gain, MIN_GAIN_SHARE * found.lost_ns[one].sum()
         if len(candidates) > 1 and gain.sum() < least:
-            # Other stragglers hide its gain: use the gain after the others are as fast as the next rank.
+            # Other stragglers mask the saving: use the additional saving after they are as fast as the next rank.
             others = [other for other in candidates if other != one]
             more = replayed(arrived, [candidates], *shape)[0] - replayed(arrived, [others], *shape)[0]
             lost[one] = np.maximum(gain, np.minimum(more, found.lost_ns[one]))
         if not is_whole and lost[one].sum() < least:
-            # If a missing rank passes the delay on, the ranks seem to wait for none.
+            # If a missing rank passes the delay on, the simulation misses it.
             lost[one] = found.lost_ns[one]
         if lost[one].max(initial=0) < WORTH * step_ns.mean():
             pattern[one] = ""
@@ -243,7 +249,9 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
 
 
 def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
-    """The analyzed steps, the position of each label in them (one past the end for none), and their times."""
+    """Labels of the analyzed steps; the index of each step label among them (their number if not analyzed); and
+    their lengths.
+    """
     at, length = data.step_places[1], data.step_table["step_total_ns"]
     known = length.is_valid().to_numpy()
     count = np.bincount(at[known], minlength=len(data.labels))
@@ -263,7 +271,7 @@ def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
 
 
 def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...], Int64]:
-    """The columns of calls, group names by code, and the purpose of each group."""
+    """Columns of calls, group names by code, and the purpose of each group."""
     calls = data.calls
     group, ranks = texts_of(calls.data, "group"), texts_of(calls.data, "group_ranks")
     _, first, code = np.unique(numbers_of(calls.data, "group_code"), return_index=True, return_inverse=True)
@@ -301,14 +309,14 @@ def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tup
 
 
 def _on_one_axis(data: JobData) -> Int64:
-    """Start of calls by corrected clocks, for workers in the largest connected set."""
+    """Corrected start of calls, for workers in the largest connected set; else UNKNOWN."""
     worker, connected = data.calls.worker, data.clocks.connected
     most = int(np.bincount(connected[connected >= 0], minlength=1).argmax())
     return np.where(connected[worker] == most, data.clocks.corrected(worker, data.calls.start_ns), UNKNOWN)
 
 
 def _late_recording(data: JobData) -> Int64:
-    """Lateness of each call that may come from a late start of its worker's recording."""
+    """Lateness of each call that a late profiler start may explain, ns."""
     late = np.flatnonzero((data.calls.late.arrival == BEGAN_LATER) & (data.calls.match >= 0))
     worker, match = data.calls.worker[late], data.calls.match[late]
     begin, residual = data.clocks.begin_ns, data.clocks.residual_ns
@@ -326,14 +334,13 @@ def _late_recording(data: JobData) -> Int64:
 
 
 def _column(data: JobData, key: str, missing: int) -> Int64:
-    """An optional column of the calls."""
     if key not in data.calls.data.column_names:
         return np.full(len(data.calls.worker), missing, np.int64)
     return numbers_of(data.calls.data, key, missing)
 
 
 def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
-    """Kernel differences of stragglers that compute longer."""
+    """Kernel differences of the costliest stragglers that compute longer."""
     table = data.kernels
     selected = [
         one for one in found.significant.tolist()[:MAX_EXPLAINED] if one in excess and excess[one].main == COMPUTE
@@ -363,7 +370,7 @@ def _other_members(found: Stragglers, row: int) -> list[int]:
 
 
 def why(report: Blame, worker: int) -> dict[str, object]:
-    """Returns the table cells with the cause of a worker's lateness."""
+    """Returns the table columns that describe the cause of a worker's lateness; empty if unknown."""
     excess = report.excess.get(worker)
     if excess is None or not excess.main:
         return {}
@@ -386,5 +393,5 @@ def why(report: Blame, worker: int) -> dict[str, object]:
 
 
 def value_or_none(value: float) -> float | None:
-    """Returns the value; None for NaN."""
+    """Converts NaN to None."""
     return None if np.isnan(value) else float(value)

@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-# shares of a wait: above _INHERITED_SHARE the lateness is inherited; above _NOISE_SHARE it is more than noise
+# shares of a wait: above _INHERITED_SHARE the lateness is inherited, above _NOISE_SHARE it exceeds noise
 _INHERITED_SHARE, _NOISE_SHARE = 0.5, 0.1
 # minimum number of ranks to follow back
 _MIN_HOPS = 64
@@ -26,29 +26,30 @@ _MIN_HOPS = 64
 
 @dataclass(frozen=True, eq=False)
 class Roots:
-    """Root cause of each call's wait: a worker that was not itself delayed elsewhere before."""
+    """Root cause of the wait of each call: a late worker that was not delayed by others before."""
 
     by: Int64
-    """The worker; -1 without a wait, or if the chain is unknown."""
+    """Worker; -1 if the call does not wait or the cause is unknown."""
     group: Int64
-    """The group in which that worker was late; -1 if ``by`` is."""
+    """Group in which that worker was late; -1 if unknown."""
 
 
 def waits(calls: StragglerCalls) -> Bool:
-    """Returns which calls wait for a known other worker."""
+    """Marks the calls that wait for a known other worker."""
     last = calls.waiting.last
     found: Bool = (calls.match >= 0) & (calls.dur_ns > calls.waiting.transfer_ns) & (last >= 0) & (last != calls.worker)
     return found
 
 
 def roots(calls: StragglerCalls) -> Roots:
-    """Returns the roots of all calls: each is followed back to the call in which its last worker waited longest.
+    """Returns the root cause of the wait of each call.
 
-    The last worker was delayed if it waited so much longer in other groups than the waiting one that this is most of the
-    wait. For messages some of it is enough: the rest is wait by design. Calls that overlap with compute delay as well: they
-    cost nothing, but leave their ranks apart.
+    Each wait is followed back to the call in which the last worker itself waited longest. That worker counts as
+    delayed if its longer wait in other groups explains most of this wait. For messages a small part suffices,
+    because the rest is wait by design. Calls that overlap with compute also delay: they cost nothing themselves,
+    but their ranks continue at different times.
     """
-    # Messages between two ranks form a group: wait for a third rank is passed on.
+    # Messages between two ranks form a group, so wait for a third rank counts as wait in another group.
     other = _other_end(calls)
     pair = codes(np.minimum(calls.worker, other), np.maximum(calls.worker, other))
     grouped_calls = (
@@ -60,7 +61,7 @@ def roots(calls: StragglerCalls) -> Roots:
     last = calls.waiting.last
     wait = np.where(calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, 0)
     waiting = waits(calls)
-    late = np.full(int(calls.match.max(initial=-1)) + 2, -1)  # the last one is for calls without a match
+    late = np.full(int(calls.match.max(initial=-1)) + 2, -1)  # the last entry is for unmatched calls
     is_last = np.flatnonzero((calls.match >= 0) & (calls.worker == last))
     late[calls.match[is_last]] = is_last
     its = np.where(waiting & (late[calls.match] >= 0), first[late[calls.match]], -1)
@@ -76,7 +77,7 @@ def roots(calls: StragglerCalls) -> Roots:
 
 
 def _other_end(calls: StragglerCalls) -> Int64:
-    """The other worker of each message with both ends loaded; else the worker itself."""
+    """Other worker of each message with both ends loaded; else the worker itself."""
     ends = np.flatnonzero(calls.two_ended & (calls.match >= 0))
     total = np.zeros(int(calls.match.max(initial=-1)) + 1, np.int64)
     np.add.at(total, calls.match[ends], calls.worker[ends])
@@ -87,9 +88,10 @@ def _other_end(calls: StragglerCalls) -> Int64:
 
 
 def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
-    """For each ``late`` call, the call with the longest part of its worker's wait ``elsewhere``.
+    """For each ``late`` call, the longest wait of its worker in a call of another group.
 
-    A collective if its wait is ``enough``, since messages wait by design.
+    ``elsewhere`` is the total of these waits. Collectives are preferred if their wait exceeds ``enough``, because
+    messages wait by design.
     """
     order = np.argsort(calls.worker, kind="stable")
     place = np.empty(len(order), np.int64)
@@ -99,7 +101,7 @@ def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, eno
     )
     length = np.minimum(length, calls.blocked_ns)[order]
     total, end = np.cumsum(length), place[late]
-    # No call of the own group blocks in between, so all waits from here on are elsewhere: their sum gives the start.
+    # No call of the same group blocks in between, so all waits since then are in other groups: their sum gives the start.
     begin = np.searchsorted(total, (total - length)[end] - elsewhere[late], side="right")
     collective_waits = np.where(calls.two_ended[order], 0, length)
     best = _largest(collective_waits, begin, end)
@@ -107,7 +109,7 @@ def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, eno
 
 
 def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
-    """Position of the largest value in each non-empty range."""
+    """Index of the largest value in each non-empty range."""
     best, size = np.arange(len(values)), 1
     found = np.empty(len(begin), np.int64)
     width = end - begin
@@ -123,18 +125,18 @@ def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class RootCauses:
-    """Root causes of inherited lateness for workers in groups (rows of Stragglers); -1 without one."""
+    """Root causes of inherited lateness: one value per row of Stragglers; -1 = none."""
 
     inherited_ns: Int64
     """Inherited cost, summed over the collectives."""
     by: Int64
-    """The worker at the root."""
+    """Worker that is the root cause."""
     group: Int64
-    """The group in which that worker was late."""
+    """Group in which that worker was late."""
 
 
 def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Stragglers, root: Roots) -> RootCauses:
-    """Returns the root cause of each worker's lateness in a group."""
+    """Returns the root cause of inherited lateness for each worker and group."""
     count = len(found.worker)
     groups = int(max(found.group.max(initial=-1), straggler_calls.group.max(initial=-1))) + 1
     row_of = np.full((len(found.lost_ns), max(groups, 1)), -1)
@@ -150,16 +152,17 @@ def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Strag
     total = np.bincount(
         which, weights=(straggler_calls.dur_ns - straggler_calls.waiting.transfer_ns)[calls], minlength=len(first)
     )
-    # The largest is written last.
+    # The largest is written last, so it stays.
     order = first[np.argsort(total, kind="stable")]
     by[row[order]], of[row[order]] = root.by[calls[order]], root.group[calls[order]]
     return RootCauses(inherited, by, of)
 
 
 def passed_on(straggler_calls: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
-    """Returns the root cause of most of the wait of some calls for a worker, and the mean wait per rank, ns.
+    """Returns the root cause of most of the wait in these calls, and its mean wait per rank, ns.
 
-    -1 and 0 if that is the worker itself, or if no worker causes more than half.
+    All calls must wait for the same worker. Returns -1 and 0 if the root cause is that worker itself, or if no
+    worker causes more than half.
     """
     wait = straggler_calls.dur_ns[calls] - straggler_calls.waiting.transfer_ns[calls]
     by = root.by[calls]

@@ -13,9 +13,9 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 MORE_CALLS, LONGER_CALLS, SLOW_DEVICE = "more calls", "longer calls", "slow device"
-# kernels required to call a device slow
+# minimum number of slower kernels to call a device slow
 _MIN_KERNELS = 3
-# share of the usual kernel time that must be slower by about the same factor on a slow device
+# minimum share of kernel time that is slower by about the same factor on a slow device
 _MIN_SLOW_SHARE = 0.8
 # smaller factors are noise
 _MIN_FACTOR = 1.02
@@ -23,45 +23,45 @@ _MIN_FACTOR = 1.02
 
 @dataclass(frozen=True, eq=False)
 class KernelTimes:
-    """Kernels of all workers: n rows, one per worker, step and name."""
+    """Kernel times of all workers: one row per worker, step and kernel."""
 
     worker: Int64
     step: Int64
     kernel: Int64
-    """Position in ``names``."""
+    """Index into ``names``."""
     calls: Int64
     ns: Int64
     names: Sequence[str]
-    """Empty: the unnamed rest."""
+    """An empty name stands for all other kernels."""
 
 
 @dataclass(frozen=True)
 class SlowKernel:
-    """A kernel that takes longer on a worker than on the others: sums over the analyzed steps."""
+    """A kernel that takes longer on one worker than on the others, summed over the analyzed steps."""
 
     name: str
     excess_ns: int
     calls: int
     usual_calls: float
-    """Median of the others."""
+    """Median number of calls on the other workers."""
     factor: float
-    """Mean time over the median of the others' mean times; NaN if they do not call it."""
+    """Mean duration divided by the median of the other workers' means; NaN if they do not run it."""
 
 
 @dataclass(frozen=True)
 class Uneven:
-    """Kernel differences of a worker from the others."""
+    """Differences between a worker's kernels and those of the other workers."""
 
     how: str
-    """MORE_CALLS, LONGER_CALLS, SLOW_DEVICE, or empty if no kernel takes longer."""
+    """MORE_CALLS, LONGER_CALLS or SLOW_DEVICE; empty if no kernel takes longer."""
     factor: float
-    """Factor of a slow device, else that of the first kernel."""
+    """Slowdown of a slow device, else of the first kernel."""
     kernels: tuple[SlowKernel, ...]
-    """Longer kernels, largest first."""
+    """Kernels that take longer, largest difference first."""
 
 
 def uneven(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) -> Uneven:
-    """Returns the differences of a worker's kernels from the median of the others in the marked steps."""
+    """Compares a worker's kernels with the median of the other workers, in the marked steps."""
     everyone = np.array([worker, *others], np.int64)
     place = np.full(int(max(times.worker.max(initial=-1), everyone.max())) + 1, -1)
     place[everyone] = np.arange(len(everyone))
@@ -101,7 +101,7 @@ def uneven(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) 
 
 
 def _common_factor(mine: Float64, usual: Float64, calls: Float64, usual_calls: Float64, named: Bool) -> float:
-    """The common factor by which all kernels are slower; 0 without one."""
+    """Common factor by which nearly all kernels are slower; 0 if there is none."""
     same = named & (usual > 0) & (calls > 0) & (np.abs(calls - usual_calls) <= (_MIN_FACTOR - 1) * usual_calls)
     if same.sum() < _MIN_KERNELS or not usual[named].sum():
         return 0.0

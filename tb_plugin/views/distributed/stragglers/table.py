@@ -1,4 +1,4 @@
-"""Table of stragglers and of delayed ranks."""
+"""Table of stragglers and delayed ranks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ STRAGGLER = {
 
 
 def straggler_table(data: JobData) -> pa.Table:
-    """Returns a row per worker and group with a cost or an inherited delay.
+    """Returns one row per worker and group with a cost or an inherited delay.
 
-    Rows of a worker are adjacent, its costliest group first; stragglers before others (repeated ones first), the costliest of
-    each first.
+    Workers are sorted by pattern (repeated stragglers, single ones, others), then by cost. A worker's costliest
+    group comes first.
     """
     if data.is_single:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
@@ -49,7 +49,7 @@ def _row(report: Blame, row: int) -> dict[str, object]:
     found, causes = report.stragglers, report.root_causes
     worker = int(found.worker[row])
     stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
-    # Each group sees the same delay: the row of the costliest group has the gain of the step.
+    # Each group sees the same delay, so only the row of the costliest group shows the saving per step.
     cost = found.lost_ns[worker].sum() if stands_out else found.cost_ns[row]
     lost = report.per_step(int(cost))
     by = int(causes.by[row]) if causes.inherited_ns[row] > found.cost_ns[row] else -1
