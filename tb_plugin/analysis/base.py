@@ -50,7 +50,7 @@ class Traits:
     """Whether its numbers for all steps are cached on disk, because they are needed at every start."""
     hidden: bool = False
     """Whether the page hides the view, instead of disabling it, if a profile lacks its data."""
-    phase_note: str = "Its numbers are not limited to a phase."
+    phase_note: str = "The numbers are not limited to a phase."
     """Why the phase filter does not apply to the view; empty if it does."""
     tables: tuple[str, ...] = ()
     """Tables that a JSON report always contains, even if empty."""

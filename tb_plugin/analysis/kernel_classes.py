@@ -44,12 +44,12 @@ WHAT: Mapping[KernelClass, str] = MappingProxyType(
     {
         KernelClass.GEMM: "Matrix multiplications.",
         KernelClass.CONVOLUTION: "Convolutions, forward and backward.",
-        KernelClass.ATTENTION: "Fused attention with its caches.",
+        KernelClass.ATTENTION: "Fused attention, including its caches.",
         KernelClass.NORMALISATION: "Norms and softmax.",
         KernelClass.ELEMENTWISE: "Elementwise operations, fused or not.",
         KernelClass.REDUCTION: "Sums, maxima, losses, pooling, sorting and scans.",
         KernelClass.EMBEDDING: "Embedding lookups and their gradients.",
-        KernelClass.MOE: "Expert routing and expert products.",
+        KernelClass.MOE: "Expert routing and expert matrix products.",
         KernelClass.OPTIMIZER: "Fused optimizer steps.",
         KernelClass.COPY: "Moves, fills, casts and layout changes in kernels.",
         KernelClass.COMMUNICATION: "Exchange with other devices.",
@@ -70,7 +70,7 @@ class Because(IntEnum):
 
 _REASONS: Mapping[int, str] = MappingProxyType(
     {
-        Because.NOTHING: "no rule knows its name or an operator around its launch",
+        Because.NOTHING: "no rule matches its name or an operator around its launch",
         Because.COMMUNICATES: "it communicates: by its name, its arguments or the operator that launched it",
         Because.RULE: "by its name: {}",
         Because.OPERATOR: "launched by {}",

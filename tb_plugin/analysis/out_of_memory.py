@@ -30,7 +30,11 @@ METRICS = SHARED.adding(
             "failed_allocated_bytes": ("In use", "Allocated bytes at the failed request."),
         },
     ),
-    define(FULL_TRACE, "ns", {"failed_at_ns": ("Out of memory at", "Time of the failed request since trace start.")}),
+    define(
+        FULL_TRACE,
+        "ns",
+        {"failed_at_ns": ("Out of memory at", "Time of the failed request, measured from trace start.")},
+    ),
     define(FULL_TRACE, "code", {"failed_line": ("Python line", "Python line of the failed request.")}),
     define(CHOSEN_WINDOW, "count", {"failed_requests": ("Failed requests", "Failed allocation requests.")}),
 )

@@ -79,8 +79,8 @@ METRICS = define(
     CHOSEN,
     "ns",
     {
-        "recomputed_device_ns": ("Recomputed", "Device time of forward code rerun in backward passes."),
-        "recomputed_host_ns": ("Recomputed on host", "Host time of forward code rerun in backward passes."),
+        "recomputed_device_ns": ("Recomputed", "Device time of forward code rerun in the backward pass."),
+        "recomputed_host_ns": ("Recomputed on host", "Host time of forward code rerun in the backward pass."),
     },
 )
 _NONE = np.empty(0, np.int64)

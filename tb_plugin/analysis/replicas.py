@@ -38,14 +38,14 @@ METRICS = SHARED.adding(
         "count",
         {
             "state_blocks": ("Blocks", "Blocks of this state and size on the rank."),
-            "replica_groups": ("Groups", "Further groups of ranks with the same blocks."),
+            "replica_groups": ("Groups", "Other groups of ranks with the same blocks."),
         },
     ),
     define(
         MOST_STATES,
         "bytes",
         {
-            f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in blocks of equal size on every rank.")
+            f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in equal blocks on every rank.")
             for name in STATES
         }
         | {
@@ -65,7 +65,12 @@ METRICS = SHARED.adding(
     define(
         MOST_STATES,
         "ratio",
-        {"repeated_ratio": ("Replicated share", "Replicated bytes divided by these states on the largest rank.")},
+        {
+            "repeated_ratio": (
+                "Replicated share",
+                "Replicated bytes divided by all such bytes on the largest rank.",
+            )
+        },
     ),
     define(
         "mean per step",
@@ -186,7 +191,7 @@ def replication_notice(found: Repeated, text: str, more: Sequence[Figure] = (), 
     """
     peak = ""
     if at_peak is not None:
-        peak = " at its maximum of these states, and {peak_sharding_bytes} less at its memory peak"
+        peak = " when these states are largest, and {peak_sharding_bytes} less at its memory peak"
         more = [*more, METRICS.figure("peak_sharding_bytes", at_peak)]
     return Notice(
         "redundant_states",

@@ -24,7 +24,7 @@ REPORTED_COMPUTE = define(
     FULL_TRACE,
     "ns",
     {
-        "recorded_compute_ns": ("Recorded", "Compute kernel time over all devices."),
+        "recorded_compute_ns": ("Recorded", "Compute kernel time, summed over all devices."),
         "stated_compute_ns": ("Reported", "Reported compute time over all steps."),
     },
 )

@@ -34,8 +34,8 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "launch_phase": ("Phase", "Innermost annotation open at the launch, without profiler steps."),
-            "launch_module": ("Module", "Innermost module call open at the launch."),
+            "launch_phase": ("Phase", "Innermost annotation around the launch, except steps."),
+            "launch_module": ("Module", "Innermost module call around the launch."),
             "launch_frame": (
                 "Python line",
                 "Python line of the launch, outside the framework if possible.",
@@ -57,11 +57,14 @@ class Reason(IntEnum):
 
 _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
     {
-        Reason.OUTSIDE: ("operator outside of the choice", "The operator started outside the selected steps or phase."),
-        Reason.GRAPH: ("graph replay", "A replayed graph launched it, without operators."),
-        Reason.BARE: ("launched outside of operators", "No operator was open at the launch, or none was recorded."),
+        Reason.OUTSIDE: (
+            "operator outside of the selection",
+            "The operator started outside the selected steps or phase.",
+        ),
+        Reason.GRAPH: ("graph replay", "A replayed graph launched the work, without operators."),
+        Reason.BARE: ("launched outside of operators", "No operator was running at the launch, or none was recorded."),
         Reason.BEFORE: ("launched before the recording", "Launched before the first recorded call."),
-        Reason.UNRECORDED: ("no launch recorded", "The launch is missing in the trace."),
+        Reason.UNRECORDED: ("no launch recorded", "The launch is missing from the trace."),
     }
 )
 

@@ -16,7 +16,7 @@ METRICS = SHARED.adding(
         {
             "saving_low_ns": ("Saves at least", "Lower bound of the saving per step."),
             "saving_high_ns": ("Saves at most", "Upper bound of the saving per step."),
-            "saving_shared_ns": ("Shared", "Part of the upper bound that other findings also save."),
+            "saving_shared_ns": ("Shared", "Part of the upper bound that other findings would also save."),
             "earlier_work_ns": (
                 "Work from before the recording",
                 "Device time of work launched before the recording, per step.",
@@ -42,7 +42,7 @@ METRICS = SHARED.adding(
         {
             "matrix_unknown_ratio": (
                 "Unknown use of matrix units",
-                "Time of kernels with unknown use of matrix units divided by kernel time.",
+                "Time of kernels whose use of matrix units is unknown, divided by kernel time.",
             ),
         },
     ),

@@ -40,8 +40,8 @@ METRICS = OF_RULES.adding(
         {
             "unusual_ns": ("Slow step", "Duration of the slowest step."),
             "unusual_compiling_ns": ("Compilation", "Compilation time in the slowest step."),
-            "differs_row_ns": ("Excess there", "Excess of the slowest step in this line or operator."),
-            "differs_ns": ("Larger by", "Excess of the slowest step in this part."),
+            "differs_row_ns": ("Excess there", "Extra time of the slowest step in this line or operator."),
+            "differs_ns": ("Larger by", "Extra time of the slowest step in this part."),
         },
     ),
     define(
@@ -57,9 +57,9 @@ METRICS = OF_RULES.adding(
     define(
         STEP,
         "code",
-        {"differs_row": ("Location", "Python line, operator or kernel with the largest excess in the slowest step.")},
+        {"differs_row": ("Location", "Line, operator or kernel with the most extra time in the slowest step.")},
     ),
-    define("", "text", {"differs": ("Part", "Step part with the largest excess in the slowest step.")}),
+    define("", "text", {"differs": ("Part", "Step part with the most extra time in the slowest step.")}),
 )
 
 OTHERS = 3

@@ -22,7 +22,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"conversions_ns": ("Conversions", "Time of layout and type conversion kernels per step.")},
+        {"conversions_ns": ("Conversions", "Time of kernels that convert layouts or types, per step.")},
     ),
     define(
         STEPS,

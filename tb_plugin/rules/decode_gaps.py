@@ -26,9 +26,9 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "pair_gap_ns": ("Gap", "Mean device idle time between consecutive decode steps."),
-            "pair_least_ns": ("Shortest host gap", "Shortest host time between consecutive decode steps."),
-            "pair_period_ns": ("Step to step", "Mean start-to-start time of consecutive decode steps."),
+            "pair_gap_ns": ("Gap", "Mean device idle time between decode steps."),
+            "pair_least_ns": ("Shortest host gap", "Shortest host time between decode steps."),
+            "pair_period_ns": ("Step to step", "Mean time from one decode step start to the next."),
         },
     ),
     define(STEPS, "count", {"decode_pairs": ("Pairs", "Pairs of consecutive decode steps.")}),

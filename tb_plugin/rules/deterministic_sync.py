@@ -44,7 +44,7 @@ METRICS = OF_RULES.adding(
         {
             "backward_sync_kinds": (
                 "Backward operators",
-                "Distinct waiting operators, by forward operator, module and line.",
+                "Distinct operators that wait, by forward operator, module and line.",
             )
         },
     ),

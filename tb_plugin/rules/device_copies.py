@@ -28,7 +28,9 @@ MIN_SHARE = 0.02
 MAX_LISTED_OPERATORS = 3
 METRICS = OF_RULES.adding(
     define(
-        STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, mean over devices.")}
+        STEPS,
+        "ns",
+        {"device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")},
     ),
     define(
         STEPS,
@@ -41,7 +43,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "code",
         {
-            "device_copy_operators": ("Operators", "Operators with the most copy time, with shares."),
+            "device_copy_operators": ("Operators", "Operators with the most copy time, and their shares."),
             "device_copy_line": ("Python line", LINE.format("copy")),
         },
     ),

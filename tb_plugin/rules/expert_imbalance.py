@@ -26,7 +26,7 @@ METRICS = OF_RULES.adding(
                 "Max over mean",
                 "Tokens of the busiest rank divided by the mean over ranks.",
             ),
-            "dispatches_told": ("Dispatches", "Dispatches with recorded sizes per step."),
+            "dispatches_told": ("Dispatches", "Token dispatches with recorded sizes, per step."),
         },
     ),
     define(

@@ -18,11 +18,11 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "collecting_ns": ("Garbage collection", "Sum of collection pauses in steps."),
-            "collecting_longest_ns": ("Longest pause", "Longest collection pause in steps."),
+            "collecting_ns": ("Garbage collection", "Sum of garbage collection pauses during steps."),
+            "collecting_longest_ns": ("Longest pause", "Longest garbage collection pause during steps."),
         },
     ),
-    define(STEPS, "count", {"collections": ("Pauses", "Collection pauses in steps.")}),
+    define(STEPS, "count", {"collections": ("Pauses", "Garbage collection pauses during steps.")}),
 )
 
 

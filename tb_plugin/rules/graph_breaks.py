@@ -19,14 +19,14 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"breaking_ns": ("Guards and wrappers", "Guard check and wrapper time of calls after a break.")},
+        {"breaking_ns": ("Guards and wrappers", "Time of guard checks and wrappers in calls after a graph break.")},
     ),
     define(
         STEPS,
         "count",
         {
-            "breaks": ("Graph breaks", "Pairs of an interrupted and a resumed function."),
-            "breaking_calls": ("Calls after breaks", "Calls of compiled regions from other compiled regions."),
+            "breaks": ("Graph breaks", "Pairs of interrupted and resumed functions."),
+            "breaking_calls": ("Calls after breaks", "Calls from one compiled region to another."),
         },
     ),
     define(STEPS, "code", {"break_line": ("First at", "Last line before the most frequent break.")}),

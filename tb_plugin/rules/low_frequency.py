@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
         {
             "low_frequency_ns": (
                 "Low frequency time",
-                "Kernel time below working frequency per step, without communication.",
+                "Kernel time per step below the working frequency, without communication.",
             )
         },
     ),

@@ -29,7 +29,7 @@ METRICS = OF_RULES.adding(
         {
             "matrix_eligible_ratio": (
                 "Eligible for matrix units",
-                "Kernel time of eligible operators divided by kernel time of all operators.",
+                "Kernel time of eligible operators divided by that of all operators.",
             ),
             "matrix_used_ratio": ("On matrix units", "Time of kernels on matrix units divided by kernel time."),
         },

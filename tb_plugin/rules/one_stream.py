@@ -35,9 +35,9 @@ METRICS = OF_RULES.adding(
         {
             "part_filled_ns": (
                 "Partly filled",
-                "Time of kernels in neighbouring modules that fill at most half of the multiprocessors, per step.",
+                "Time of neighbouring modules' kernels that use at most half of the multiprocessors, per step.",
             ),
-            "could_overlap_ns": ("Could overlap", "Kernel time of the shorter module of each pair, per step."),
+            "could_overlap_ns": ("Could overlap", "Partly filled time minus the longer of two neighbouring modules."),
         },
     ),
     define("", "code", {"neighbours": ("Modules", "Neighbouring modules with the most time to overlap.")}),

@@ -40,7 +40,7 @@ METRICS = OF_RULES.adding(
         {
             "python_rate": (
                 "Python calls per millisecond",
-                "Recorded Python calls of launching threads divided by host step time.",
+                "Recorded Python calls of launching threads, divided by host step time.",
             )
         },
     ),

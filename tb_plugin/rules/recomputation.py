@@ -19,12 +19,18 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "recompute_device_ns": ("Recomputed", "Device time of forward code rerun in backward passes, per step."),
+            "recompute_device_ns": (
+                "Recomputed",
+                "Device time of forward code rerun in the backward pass, per step.",
+            ),
             "recompute_host_ns": (
                 "Recomputed on host",
-                "Host time of forward code rerun in backward passes, per step.",
+                "Host time of forward code rerun in the backward pass, per step.",
             ),
-            "recompute_most_ns": ("Largest part", "Recomputation time of the module with the most, per step."),
+            "recompute_most_ns": (
+                "Largest part",
+                "Largest recomputed time of a module, per step.",
+            ),
         },
     ),
     define(STEPS, "number", {"recompute_count": ("Runs", "Recomputations per step.")}),

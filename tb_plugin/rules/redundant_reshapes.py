@@ -22,12 +22,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"reshapes": ("Reshapes", "Reshapes to the same shape per step.")},
+        {"reshapes": ("Reshapes", "Reshapes that do not change the shape, per step.")},
     ),
     define(
         STEPS,
         "ns",
-        {"reshapes_ns": ("Host time", "Host time of these reshapes and their dispatch, per step.")},
+        {"reshapes_ns": ("Host time", "Host time of these reshapes, including their dispatch, per step.")},
     ),
     define(
         STEPS,

@@ -30,7 +30,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"repeated_copies": ("Repeated copies", "Copies of the same tensor per step.")},
+        {"repeated_copies": ("Repeated copies", "Repeated copies of the same tensor, per step.")},
     ),
     define(
         STEPS,

@@ -41,8 +41,8 @@ METRICS = OF_RULES.adding(
         STEPS,
         "number",
         {
-            "small_collectives": ("Collectives", "Collectives that fit in buckets, per step."),
-            "small_buckets": ("Buckets", "Buckets of 25 MB for these collectives, per step."),
+            "small_collectives": ("Collectives", "Collectives that could share buckets, per step."),
+            "small_buckets": ("Buckets", "Buckets of 25 MB that these collectives need, per step."),
         },
     ),
     define(

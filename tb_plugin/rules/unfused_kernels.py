@@ -64,10 +64,10 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "runs_ns": ("Fusible kernels", "Time of fusible runs of kernels per step."),
-            "fused_ns": ("If fused", "Longest kernel of each run, summed per step."),
+            "runs_ns": ("Fusible kernels", "Time of kernels in fusible runs, per step."),
+            "fused_ns": ("If fused", "Time of each run's longest kernel, summed per step."),
             "run_ns": ("Kernel time", "Kernel time of these runs over all steps."),
-            "run_fused_ns": ("If fused", "Longest kernel of each of these runs, summed over all steps."),
+            "run_fused_ns": ("If fused", "Time of each run's longest kernel, summed over all steps."),
             "run_saved_ns": ("Difference", "Kernel time minus time if fused."),
         },
     ),
@@ -93,7 +93,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "code",
         {
-            "fusible_run": ("Kernels", "Consecutive kernels of the stream."),
+            "fusible_run": ("Kernels", "Consecutive kernels on the stream."),
             "run_line": ("Python line", LINE.format("fusible kernel")),
         },
     ),

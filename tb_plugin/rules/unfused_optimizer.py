@@ -33,14 +33,14 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "optimizer_kernels_ns": ("Updates", "Time of single-parameter update kernels per step."),
+            "optimizer_kernels_ns": ("Updates", "Time of kernels that update a single parameter, per step."),
             "optimizer_host_ns": ("In the optimizer", "Host time of optimizer steps, per step."),
         },
     ),
     define(
         STEPS,
         "number",
-        {"optimizer_kernels": ("Update kernels", "Single-parameter update kernels per step.")},
+        {"optimizer_kernels": ("Update kernels", "Kernels that update a single parameter, per step.")},
     ),
 )
 

@@ -47,7 +47,7 @@ def test_copies_of_one_model_are_told_with_what_sharding_frees() -> None:
     findings = view.payloads["findings"]
     assert isinstance(findings, Notices)
     (notice,) = (notice for notice in findings.notices if notice.rule == "redundant_states")
-    assert notice.text.startswith("Each of the ranks {group_ranks} holds gradients {repeated_gradient_bytes} in blocks")
+    assert notice.text.startswith("Each of the ranks {group_ranks} has gradients {repeated_gradient_bytes} in blocks")
     gradients = 332_683_776  # 12 all-reduces of 3 steps, as samples/synthetic.py makes them
     assert {figure.metric.key: figure.value for figure in notice.figures} == {
         "repeated_ratio": 1.0, "workers": 4, "repeated_bytes": gradients, "repeated_gradient_bytes": gradients,

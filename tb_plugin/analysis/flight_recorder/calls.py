@@ -123,7 +123,7 @@ def groups_frame(flight: Flight) -> Frame:
 def _known_by(records: pa.Table) -> pa.Array:
     """Reason why each call counts as finished; null for unfinished calls."""
     by_state = pc.fill_null(pc.equal(_texts(records["state"]), "completed"), False)
-    texts = pc.if_else(records["retired"], "recorder let go of it", "rank is past it").cast(pa.large_string())
+    texts = pc.if_else(records["retired"], "removed by the recorder", "later call completed").cast(pa.large_string())
     return pc.if_else(records["finished"], pc.if_else(by_state, _BY_STATE, texts), None)
 
 

@@ -100,9 +100,7 @@ def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[R
 def _slow_rank(slow: SlowRank) -> Notice:
     figures = [*_compared(slow), METRICS.figure("computing_ns", slow.time_ns)]
     text = "Rank {job_rank} computes {computing_ns} per step, {above_median} above the median {median_ns} of "
-    todo = (
-        "Check its input, its device (temperature, clock frequency) and work that only it does. The others wait for it."
-    )
+    todo = "Check its input, its device (temperature, clock frequency) and work that only it does. Other ranks wait for it."
     severity = severity_of(_above_median(slow))
     return Notice(
         "slow_rank",
@@ -195,8 +193,8 @@ def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
         METRICS.figure("spread_ratio", share),
     ]
     text = (
-        f"The stage of ranks {{job_stage}} computes {{computing_ns}} per step, {{spread_ratio}} more than that of ranks "
-        f"{label(shortest.ranks)}: a pipeline runs at the speed of its slowest stage."
+        f"The pipeline stage on ranks {{job_stage}} spends {{computing_ns}} per step on compute, {{spread_ratio}} more than "
+        f"the stage on ranks {label(shortest.ranks)}: a pipeline runs at the speed of its slowest stage."
     )
     severity: Severity = "medium" if share >= SEVERE_SHARE else "low"
     yield Notice(

@@ -36,7 +36,7 @@ def parse_tiles(text: str) -> tuple[Tile, ...]:
     """Parses comma-separated ``group.number`` pairs. Raises BadRequest for invalid text."""
     if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,18}(,[0-9]{1,9}\.[0-9]{1,18}){0,63}", text):
         raise BadRequest(
-            "Those are no tiles.", "tiles", f"Write group.number, at most {MAX_TILES}, commas between them."
+            "These are not tiles.", "tiles", f"Write group.number, separated by commas, at most {MAX_TILES}."
         )
     return tuple(Tile(*map(int, one.split("."))) for one in text.split(","))
 
@@ -51,10 +51,10 @@ def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
     unknown level or group.
     """
     if not 0 <= level < len(pyramid.levels):
-        raise BadRequest("There is no such level.", "level", f"There are 0 to {len(pyramid.levels) - 1}.")
+        raise BadRequest("There is no such level.", "level", f"Levels are numbered 0 to {len(pyramid.levels) - 1}.")
     groups = len(pyramid.groups) - 1
     if any(tile.group >= groups for tile in tiles):
-        raise BadRequest("There is no such group of lanes.", "tiles", f"There are 0 to {groups - 1}.")
+        raise BadRequest("There is no such group of lanes.", "tiles", f"Groups are numbered 0 to {groups - 1}.")
     found, size = [], 0
     for tile in tiles:
         found.append(pyramid.tile(level, *tile))

@@ -37,7 +37,7 @@ OWN = (
         "count",
         {
             "events_found": ("Matches", "Events that match the search."),
-            "first_found": ("First listed", "Matches before the first listed one."),
+            "first_found": ("First listed", "Matches before the first listed match."),
             "near_found": ("Position", "Matches before the selected event."),
         },
     ),

@@ -42,7 +42,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "forward_path": ("Module path", "Modules around the forward operator, outer first."),
+            "forward_path": ("Module path", "Modules around the forward operator, outer modules first."),
         },
     ),
     define(
@@ -67,9 +67,9 @@ METRICS = SHARED.adding(
         {
             "node_device_ns": (
                 "Backward device",
-                "Device time launched, without communication and nested backward operators.",
+                "Device time of launched work, without communication and nested backward operators.",
             ),
-            "node_communication_ns": ("Communication", "Time of communication kernels launched."),
+            "node_communication_ns": ("Communication", "Time of launched communication kernels."),
             "node_host_ns": ("Backward host", "Host time without nested backward operators."),
             "node_wait_ns": ("Device wait", "Host time in blocking calls."),
             "node_max_ns": ("Longest", "Longest host duration."),
@@ -84,8 +84,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "node_device_share": ("Device share", "Backward device divided by its sum over all rows."),
-            "node_host_share": ("Host share", "Backward host divided by its sum over all rows."),
+            "node_device_share": ("Device share", "Backward device divided by its sum over rows."),
+            "node_host_share": ("Host share", "Backward host divided by its sum over rows."),
             "tied_ratio": ("Matched to forward", "Backward operators with a known forward operator divided by all."),
         },
     ),
@@ -94,7 +94,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "untied": ("Unmatched", "Backward operators without a known forward operator."),
-            "recomputations": ("Recomputations", "Reruns of forward code in backward passes."),
+            "recomputations": ("Recomputations", "Reruns of forward code in the backward pass."),
         },
     ),
 )

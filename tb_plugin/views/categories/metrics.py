@@ -14,7 +14,7 @@ METRICS = SHARED.adding(
         WINDOW,
         "bytes",
         {
-            "categories_peak_bytes": ("Peak", "Largest memory over all categories."),
+            "categories_peak_bytes": ("Peak", "Largest total memory of all categories."),
             "categories_now_bytes": ("Total", "Memory of all categories at the selected time."),
             "categories_before_bytes": ("Preexisting", "Bytes allocated before the recording."),
             "category_bytes": ("Bytes", "Bytes of the category at the peak or selected time."),

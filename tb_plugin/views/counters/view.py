@@ -48,7 +48,7 @@ METRICS = SHARED.adding(
         EACH_BIN,
         "count",
         {
-            "queue_depth": ("Launch queue depth", "Launched kernels, copies and sets that have not started."),
+            "queue_depth": ("Launch queue depth", "Kernels, copies and memsets that are launched but not started."),
             "stream_queue_depth": (
                 "Launch queue depth of a stream",
                 "Launch queue depth of one stream; its limit is about 1,024.",
@@ -59,11 +59,11 @@ METRICS = SHARED.adding(
         EACH_BIN,
         "bytes_per_second",
         {
-            "copy_bandwidth": ("Copies", "Bytes divided by duration of each running copy, summed."),
+            "copy_bandwidth": ("Copies", "Bytes divided by duration, summed over all running copies."),
         },
     ),
     *(
-        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of the latest counter event of the series.")})
+        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of the latest counter event.")})
         for unit, (key, what) in _OF_UNITS.items()
     ),
 )

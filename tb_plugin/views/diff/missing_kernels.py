@@ -22,8 +22,9 @@ def _notice(name: str, side: Part) -> Notice:
     return Notice(
         "kernels_missing",
         "high",
-        f"Kernels of the {name} are missing: its profiler reports {{stated_compute_ns}} of computation, its kernels cover "
-        "{recorded_compute_ns}. New, missing or faster kernels and parts may be due to that.",
+        f"Kernels of the {name} are missing: its profiler reports {{stated_compute_ns}} of computation, but its "
+        "kernels cover only "
+        "{recorded_compute_ns}. This can make kernels and parts look new, missing or faster.",
         "Choose a profile with recorded kernels. Only the reported step times can be compared.",
         [METRICS.figure(fact.removeprefix("diff."), side.facts[fact]) for fact in (REPORTED_COMPUTE, RECORDED_COMPUTE)],
     )

@@ -52,7 +52,7 @@ def _makers(side: Part) -> set[tuple[str, str]]:
 _TABLE_PARTS = {
     "Computing": ON_DEVICE[:1],
     "Exposed communication": ON_DEVICE[-1:],
-    "Exposed copies and sets": ON_DEVICE[1:3],
+    "Exposed copies and memsets": ON_DEVICE[1:3],
     "Unrecorded work": ON_DEVICE[3:4],
 }
 
@@ -235,8 +235,8 @@ def device_notices(base: Part, exp: Part) -> list[Notice]:
         if min(alike.values()) < ALIKE_FROM:
             text = (
                 "The profiles do different work. Operators with equal input shapes cover {base_alike_ratio} of "
-                "the baseline's device time and {exp_alike_ratio} of the experiment's. Times do not compare the "
-                "devices."
+                "the baseline's device time and {exp_alike_ratio} of the experiment's. Do not compare the devices by "
+                "these times."
             )
             todo = "Compare profiles of the same model and batch size."
             figures = [METRICS.figure(key, value) for key, value in alike.items()]

@@ -148,7 +148,7 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
             METRICS.figure("not_called", row["not_called"]),
         ]
         group = row["group_description"] or row["group"]
-        text = "{worker} called nothing after number {last_sequence} ({last_collective}) of group {group}"
+        text = "{worker} made no call after number {last_sequence} ({last_collective}) of group {group}"
         text += ", according to its flight recorder. The traces contain {not_called} later collectives of that group."
         figures.append(METRICS.figure("group", group))
         todo = "Check that process at that time: its log, its stacks in the recorder, its machine."
@@ -162,9 +162,10 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
         )
         called = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
         text = (
-            f"In the flight recorder but without a trace: {named}. They called {{called_in_traces}} of the collectives"
+            f"These ranks have a flight recorder dump but no trace: {named}. They called {{called_in_traces}} "
+            "of the collectives"
         )
-        text += " in the traces, and none after these is missing: they ran."
+        text += " in the traces. No later call is missing, so they kept running."
         figures = [METRICS.figure("called_in_traces", called)]
         notices.append(Notice("rank_recorded", "info", text, "Record traces of all ranks to see who is late.", figures))
     return notices

@@ -63,8 +63,8 @@ def _notice(found: Sequence[_Replicas]) -> Notice:
     most = max(found, key=lambda one: one.repeated.bytes)
     who = "Each of the ranks {group_ranks}" if most.ranks else "Each of {workers} ranks"
     text = (
-        f"{who} holds {most.repeated.sentence} in blocks of the same sizes and all-reduces {{all_reduced_bytes}} per step, "
-        "like copies of one model. Memory allocated before the trace is not counted."
+        f"{who} has {most.repeated.sentence} in blocks of equal size and all-reduces {{all_reduced_bytes}} per step, like "
+        "replicas of one model. Memory allocated before the trace is not counted."
     )
     figures = [METRICS.figure("all_reduced_bytes", most.all_reduced)]
     if most.ranks:

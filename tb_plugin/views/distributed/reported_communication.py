@@ -73,7 +73,7 @@ def job_notices(job: ReportedJob) -> list[Notice]:
     if job.cut:
         text = (
             f"Kernels of {', '.join(job.cut)} are missing: the vendor tables report more computation than the kernels. The "
-            "overlap of communication there comes from the vendor tables."
+            "communication overlap of these ranks comes from the vendor tables."
         )
         todo = "Check for missing or truncated files of the profile."
         notices.append(Notice("kernels_missing", "medium", text, todo, []))

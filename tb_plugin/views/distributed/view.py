@@ -151,7 +151,7 @@ def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
     common = tuple(joined.frames[COMMON].data["step"].to_pylist())
     if not common and joined.steps:
         raise BadRequest(
-            "The windows of the workers have no step in common.", "window", "Choose a step that all of them contain."
+            "The windows of the workers have no step in common.", "window", "Choose a step that all windows contain."
         )
     return common or None
 

@@ -33,14 +33,17 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "module_path": ("Modules", "Open nn.Module calls at the event, its launch or its forward operator."),
+            "module_path": ("Modules", "nn.Module calls around the event, its launch or its forward operator."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "launch_delay_ns": ("Launch to start", "Launch call start to device start."),
+            "launch_delay_ns": (
+                "Launch to start",
+                "Time from launch call start to device start.",
+            ),
         },
     ),
 )

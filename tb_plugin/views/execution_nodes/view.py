@@ -108,8 +108,8 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
             METRICS.figure("process_id", None if trace.process is None else str(trace.process)),
             METRICS.figure("execution_schema", trace.schema),
         ]
-        text = "It has no times. Open the trace of the same recording to see tensors on the timeline."
-        todo = "Put both into one folder, and choose an operator of that timeline."
+        text = "An execution trace has no times. Open the trace of the same recording to see tensors on the timeline."
+        todo = "Put both files into one folder, and select an operator on the timeline."
         payloads = {
             "answer": Notices("answer", "Answer", "answer", [Notice("execution_no_times", "info", text, todo)]),
             "summary": Figures("summary", "Execution trace", "", figures, "headline"),

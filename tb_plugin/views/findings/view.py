@@ -46,7 +46,7 @@ METRICS = OF_RULES.adding(
     define(
         FULL_TRACE,
         "text",
-        {"not_recorded": ("Not recorded", "Data that checks need and the trace lacks.")},
+        {"not_recorded": ("Not recorded", "Data that checks need but the trace lacks.")},
     ),
 )
 

@@ -41,7 +41,7 @@ METRICS = SHARED.adding(
         {
             "gaps": ("Stream gaps", "Gaps of single streams above the minimum length."),
             "device_gaps": ("Gaps", "Device idle gaps above the minimum length."),
-            "gaps_listed": ("Listed", "Listed gaps: longest of devices, then of streams."),
+            "gaps_listed": ("Listed", "Listed gaps: the longest device gaps, then stream gaps."),
         },
     ),
     define(
@@ -50,7 +50,7 @@ METRICS = SHARED.adding(
         {
             "gap_ns": ("Stream gap time", "Time of stream gaps in the window, over all streams."),
             "device_gap_ns": ("Gap time", "Time of device gaps in the window, over all devices."),
-            "launched_at_ns": ("Launched at", "Start of the launch call after the gap."),
+            "launched_at_ns": ("Launched at", "Start of the call that launched the next work."),
             "cause_ns": ("Cause time", "Device idle time of this cause in the gap."),
             "host_doing_ns": ("Host activity time", "Time of the host activity in the gap."),
         },
@@ -59,9 +59,12 @@ METRICS = SHARED.adding(
         WINDOW_WORDS,
         "ratio",
         {
-            "gap_ratio": ("Stream gap share", "Stream gap time divided by window and active streams."),
-            "device_gap_ratio": ("Gap share", "Gap time divided by window and active devices."),
-            "other_busy_ratio": ("Other streams busy", "Share of the gap with another stream of the device busy."),
+            "gap_ratio": ("Stream gap share", "Stream gap time divided by window length and active streams."),
+            "device_gap_ratio": ("Gap share", "Gap time divided by window length and active devices."),
+            "other_busy_ratio": (
+                "Other streams busy",
+                "Share of the gap while another stream is busy.",
+            ),
             "host_doing_ratio": ("Share of gap", "Host activity time divided by gap."),
         },
     ),
@@ -81,8 +84,11 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "host_doing": ("Host activity", "Longest innermost host event on the launching thread during the gap."),
-            "host_operator": ("In operator", "Operator around the longest host activity."),
+            "host_doing": (
+                "Host activity",
+                "Longest host activity on the launching thread during the gap.",
+            ),
+            "host_operator": ("In operator", "Operator around this host activity."),
         },
     ),
 )

@@ -126,7 +126,7 @@ def _answer(device: DeviceLevels, steps: Steps) -> Notice:
         METRICS.figure("counted_steps", counted),
     ]
     if len(leaks) > 1:
-        text += " It is the largest of {growing_stacks} growing stacks."
+        text += " This is the largest of {growing_stacks} growing stacks."
         figures.append(METRICS.figure("growing_stacks", len(leaks)))
     return Notice(
         "growth",

@@ -29,7 +29,7 @@ METRICS = SHARED.adding(
         "code",
         {
             "kernel_type": ("Type", "Reported kernel type."),
-            "core": ("Core", "Reported device core of the kernel."),
+            "core": ("Core", "Reported type of core that ran the kernel."),
             "kernel_shapes": ("Input shapes", "Reported input shapes of the kernel."),
         },
     )

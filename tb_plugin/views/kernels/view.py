@@ -50,7 +50,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "bool",
         {
-            "uses_matrix_unit": ("Matrix units", "Use of matrix units, by the kernel's name."),
+            "uses_matrix_unit": ("Matrix units", "Use of matrix units, according to the kernel's name."),
         },
     ),
     define(
@@ -240,7 +240,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
     data["bandwidth"] = pa.array(bandwidth, mask=timed == 0)
     return _frame(
         "copies",
-        "Copies and sets",
+        "Copies and memsets",
         ["name", *(["direction"] if stated else []), "kind", *STATISTICS, "bytes", "bandwidth"],
         pa.table(data),
         ("name", "kind", "direction") if stated else ("name", "kind"),

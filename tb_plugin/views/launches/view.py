@@ -33,21 +33,21 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "device_idle_ns": ("Device idle", "Host self time of the calls with all streams idle."),
+            "device_idle_ns": ("Device idle", "Host self time of the calls while all streams are idle."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "launched": ("Launched", "Kernels, copies and sets launched by the calls."),
+            "launched": ("Launched", "Kernels, copies and memsets launched by the calls."),
         },
     ),
     define(
         "",
         "code",
         {
-            "caller_phase": ("Phase", "Innermost annotation at the call start, without steps."),
+            "caller_phase": ("Phase", "Innermost annotation around the call start, except steps."),
             "caller_frame": (
                 "Python line",
                 "Python line of the call, outside the framework if possible.",

@@ -161,9 +161,10 @@ def _rows(trace: TraceTable, device: Device, of: Varying, schema: pa.Schema) -> 
 CHECK = Check(
     "memory_shapes",
     detects="Input shapes that change from step to step cause driver calls for memory.",
-    threshold=f"{MIN_CALLS} driver calls or more, {percent(MIN_CALLS_SHARE)} of their time or more (`varying_calls_ratio`).",
+    threshold=f"At least {MIN_CALLS} driver calls with at least {percent(MIN_CALLS_SHARE)} of their time "
+    "(`varying_calls_ratio`).",
     severity="Low.",
-    notes="It needs recorded shapes.",
+    notes="The check needs recorded shapes.",
 )
 
 

@@ -123,8 +123,8 @@ def _columns(calls: HostCalls) -> list[str]:
 
 def _apart_notice(apart: UnmatchedBackward) -> Notice:
     figures = [METRICS.figure("backward_apart", apart.operators), METRICS.figure("backward_apart_ns", apart.host_ns)]
-    who = plural(apart.operators, "backward operator counts", "backward operators count")
-    text = f"{{backward_apart}} {who} for no module ({{backward_apart_ns}} on the host): "
+    who = plural(apart.operators, "backward operator is attributed", "backward operators are attributed")
+    text = f"{{backward_apart}} {who} to no module ({{backward_apart_ns}} on the host): "
     if apart.untied < apart.operators:
         text += "the forward operator ran outside modules"
     if 0 < apart.untied < apart.operators:

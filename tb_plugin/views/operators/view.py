@@ -322,7 +322,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
 def _left_out(calls: Calls) -> Figures:
     runtime, own = int(calls.runtime_self_ns.sum()), int(calls.host_self_ns.sum())
     figures = [METRICS.figure("runtime_self_ns", runtime), METRICS.figure("runtime_ratio", runtime / (runtime + own))]
-    return Figures("left_out", "Host self leaves out", "", figures)
+    return Figures("left_out", "Excluded from host self", "", figures)
 
 
 def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:

@@ -48,18 +48,20 @@ _TEXTS: dict[Limit, str] = {
     Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
     Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
     Limit.GPU_NOT_RECORDED: "Device work is missing: only {sampled_share} of the recorded launches have a recorded kernel",
-    Limit.RECORDING: "The recording holds only {sampled_share} of the operators, so what limits the program is unknown",
+    Limit.RECORDING: "The recording contains only {sampled_share} of the operators, so what limits the program is unknown",
     Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. "
-    "No check covers {unknown_share} of the kernel time: kernels of unknown type",
+    "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
     Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
 }
 _ONCE = {
-    Limit.INITIALISATION: "A process does this once: it is outside of the steady state",
+    Limit.INITIALISATION: "This happens once per process and is not part of the steady state",
     Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
 }
 _WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
-_SLOW_LAUNCHES = ": each launch costs the host {launch_every_ns}, half of the kernels take at most {kernel_median_ns}"
+_SLOW_LAUNCHES = (
+    ": each launch takes {launch_every_ns} on the CPU, but half of the kernels take at most {kernel_median_ns}"
+)
 _FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
 MIN_EARLIER = 0.1
 _MAX_KERNEL_GROUPS = 3
@@ -212,7 +214,8 @@ def cost_notices(
         text = f"{capitalized(word)}-bound. Kernels take {_PART}: {{class_mix}}"
     elif verdict.limit is Limit.CPU_NOT_RECORDED and not device_busy(trace):
         text = (
-            "The recording holds no operator and no device work, so what took {step_time_mean_ns} per step is unknown"
+            "The recording contains no operators and no device work, so the cause of the {step_time_mean_ns} "
+            "per step is unknown"
         )
     else:
         text = _TEXTS[verdict.limit].replace("the device", f"the {word}")

@@ -32,7 +32,7 @@ METRICS = SHARED.adding(
         FULL_TRACE,
         "ns",
         {
-            "busy_ns": ("Busy", "Time with kernels, copies or sets running."),
+            "busy_ns": ("Busy", "Time with kernels, copies or memsets running."),
         },
     ),
     define(
@@ -40,15 +40,15 @@ METRICS = SHARED.adding(
         "ns",
         {
             "range_length_ns": ("Length", "End minus start of the range."),
-            "inside_ns": ("Inside", "Event time inside the range; threads and streams add up."),
-            "inside_self_ns": ("Self inside", "Inside minus nested calls."),
+            "inside_ns": ("Inside", "Event time inside the range, summed over threads and streams."),
+            "inside_self_ns": ("Self inside", "Time inside the range minus nested calls."),
         },
     ),
     define(
         RANGE_WORDS,
         "ratio",
         {
-            "inside_ratio": ("Share of range", "Inside divided by range length."),
+            "inside_ratio": ("Share of range", "Time inside the range divided by range length."),
             "busy_ratio": ("Busy share", "Busy divided by range length."),
         },
     ),

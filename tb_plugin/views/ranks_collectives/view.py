@@ -287,9 +287,9 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
         )
     line = line.replace("others", "they")
     who = "All loaded ranks" if without_dump else "All ranks"
-    text = f"{who} called {_GROUP}{line}, but it is not finished on {{ranks_waiting}} of them."
+    text = f"{who} called {_GROUP}{line}, but the call is not finished on {{ranks_waiting}} of them."
     if without_dump:
-        todo = "Find the missing dump: that rank may be the one that all others wait for."
+        todo = "Find the missing dump: all other ranks may be waiting for that rank."
         return Notice("flight_unfinished_everywhere", "high", f"{text}{unknown}", todo, figures)
     todo = "No rank is missing. Check the devices and the network of these ranks, and earlier work on their streams."
     return Notice("flight_unfinished_everywhere", "high", text, todo, figures)

@@ -156,6 +156,6 @@ def _repeated(parts: Sequence[Part]) -> list[Notice]:
     found = replicated_states([counts_of(part) for part in parts])
     if found is None:
         return []
-    text = f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {found.sentence}."
+    text = f"All {{workers}} ranks have {{repeated_bytes}} in blocks of equal size: {found.sentence}."
     same = sum(alike_in([counts_of(part, _AT_PEAK) for part in parts]).values())
     return [replication_notice(found, text, at_peak=same * (found.ranks - 1) // found.ranks)]

@@ -79,7 +79,7 @@ def answer_of(found: Taken) -> list[Notice]:
             "" if numbers["steady_tokens_per_second"] is None else ": {steady_tokens_per_second} new tokens per second"
         )
         where = f"steps {labels[found.figure_steps[0]]} to {labels[found.figure_steps[-1]]}" + (batch and f", {batch}")
-        texts.append(f"Steady state, {where}{rate}." if rate else f"The figures below cover the steady state: {where}.")
+        texts.append(f"Steady state, {where}{rate}." if rate else f"The numbers below cover the steady state: {where}.")
     if numbers["decode_cycle_ns"] is not None:
         token = "A decode step takes" if numbers["tokens_per_second"] is None else "Each request gets a token every"
         texts.append(
@@ -106,7 +106,7 @@ def answer_of(found: Taken) -> list[Notice]:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         texts.append(
             "For {unrecorded_ns} of these steps the device runs unrecorded work. "
-            "It counts neither as idle time nor as work of these steps."
+            "This time is counted neither as idle time nor as work of these steps."
         )
     if trace.steps.source == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")

@@ -35,7 +35,7 @@ def _definitions(kind: str) -> dict[str, tuple[str, str]]:
     return {
         f"stack_{kind}": (
             f"Total {what}",
-            f"Recorded {what} including nested calls; recursive calls count once.",
+            f"Recorded {what} including nested calls; recursion counts once.",
         ),
         f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} without nested calls."),
     }
@@ -171,6 +171,6 @@ def _answer(profile: StackProfile, functions: Frame, total: int) -> list[Notice]
         text = f"{{name}} itself has the largest share: {{{own}}} of {{stack_{profile.counted}}}."
         notices.append(Notice("stacks_most", "info", text, "", figures))
     if profile.counted == "value":
-        text = "The file does not say what its numbers count."
+        text = "The file does not report the unit of its numbers."
         notices.append(Notice("stacks_unit", "info", text, ""))
     return notices

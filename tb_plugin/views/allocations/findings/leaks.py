@@ -23,10 +23,11 @@ SMALL_LEAK = 0.01
 
 CHECK = Check(
     "snapshot_leak",
-    detects="A stack leaves unreleased blocks in every step.",
-    threshold=f"`leak_confidence` of {LEAK_CONFIDENCE} or more: a cache that fills for half of the steps stays below.",
-    severity=f"High if `left_bytes` is {percent(LARGE_LEAK)} of the peak or more, medium from {percent(SMALL_LEAK)} on.",
-    notes=f"Findings: the {MAX_FINDINGS} stacks with most `step_growth_bytes` times confidence. The view Growth lists all.",
+    detects="One allocation stack leaves unreleased blocks in every step.",
+    threshold=f"`leak_confidence` of at least {LEAK_CONFIDENCE}. A cache that fills for half of the steps stays below it.",
+    severity=f"High if `left_bytes` is at least {percent(LARGE_LEAK)} of the peak, medium from {percent(SMALL_LEAK)} on.",
+    notes=f"The {MAX_FINDINGS} stacks with the largest `step_growth_bytes` times confidence are findings. Growth "
+    "lists all stacks.",
 )
 
 

@@ -24,11 +24,11 @@ MAX_LIFE_SHARE = 0.1
 CHECK = Check(
     "snapshot_single_peak",
     detects="One short-lived block causes the peak.",
-    threshold=f"Without it the peak is {percent(MIN_SAVED_SHARE)} lower or more (`saved_ratio`).",
+    threshold=f"Without the block, the peak would be at least {percent(MIN_SAVED_SHARE)} lower (`saved_ratio`).",
     severity="Medium.",
     notes=f"""
-        A block is short-lived if it lives for {percent(MAX_LIFE_SHARE)} of the events of a step or less. No
-        other such block of its stack is live at the peak.
+        A block is short-lived if it lives for at most {percent(MAX_LIFE_SHARE)} of the events of a step. No
+        other short-lived block of its stack is live at the peak.
     """,
 )
 

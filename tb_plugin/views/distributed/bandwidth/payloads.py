@@ -223,7 +223,8 @@ def slow_nodes(data: JobData) -> list[Notice]:
             ]
             where = "Between {nodes}" if row["node_count"] == 2 else "On {nodes}"
             text = (
-                f"{where}, data moves slowly: the same collectives take {{slowdown}} times the median of {{node_sets}} sets "
+                f"{where}, data moves slowly: collectives take {{slowdown}} times the median of the same "
+                f"collectives on {{node_sets}} sets "
                 "of nodes ({bus_bandwidth} bus bandwidth)."
             )
             todo = "Check the cables, ports and switches there, and other traffic on them."

@@ -131,7 +131,7 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
 
 
 def _order_phrase(data: JobData) -> str:
-    return "cost the others most" if _costs_per_step(data).any() else "others wait for most"
+    return "cost the other ranks most" if _costs_per_step(data).any() else "other ranks wait for most"
 
 
 def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | None:

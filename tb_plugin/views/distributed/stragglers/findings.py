@@ -27,7 +27,7 @@ MIN_UNEVEN_SHARE = 0.05
 _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
 # unexplained share of the cost above which the text mentions it
 _UNEXPLAINED = 0.2
-_WHY = "A collective finishes when the last rank arrives, so its delay stalls every rank."
+_WHY = "A collective completes only after the last rank arrives, so one late rank delays all ranks."
 _TODO = {
     COMPUTE: "Compare the work of this rank with the others: length and shapes of its input, or work that only it does.",
     "communication": "Check its communication in other groups: slow transfers, or a link that other ranks share.",
@@ -36,8 +36,8 @@ _TODO = {
     "host": "Compare its host: other processes, CPU frequency and binding, garbage collection, or work that only this rank "
     "does.",
     "idle": "Record CPU activity as well: the trace does not show why its device is idle.",
-    "slow device": "Check its device: temperature, power limit, clock frequency, errors. Then swap it and see whether the "
-    "delay moves along.",
+    "slow device": "Check its device: temperature, power limit, clock frequency, errors. Then swap it and check whether the "
+    "delay moves with it.",
     "": "Compare its compute with the others: uneven input, a throttled device, or work that only this rank does.",
 }
 _COMPONENT_OF_CAUSE = {title: key for key, title in CAUSES.items()}
@@ -60,7 +60,7 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
         last = notices[-1]
         figures = [*last.figures, METRICS.figure("stragglers", len(significant) - MAX_FINDINGS, "More stragglers")]
         notices[-1] = replace(
-            last, text=f"{last.text} {{stragglers}} more are in the table Stragglers.", figures=figures
+            last, text=f"{last.text} The table Stragglers lists {{stragglers}} more.", figures=figures
         )
     return notices
 
@@ -277,7 +277,7 @@ def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | No
         measure="compute_spread_share",
         threshold=MIN_UNEVEN_SHARE,
         title="Uneven work",
-        why="All ranks of a collective wait for the one that computes longest. Upper bound: the gain from perfectly even "
+        why="All ranks of a collective wait for the rank that computes longest. Upper bound: the gain from perfectly even "
         "compute, capped by the measured wait.",
         confidence="medium",
         saving=Saving(0.0, high, 0.0, report.mean_ns),
