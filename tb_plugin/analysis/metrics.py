@@ -159,7 +159,7 @@ SHARED = Metrics(
             "host_self_ns": ("Host self", "Host time minus nested operators, modules and runtime calls."),
             "host_total_ns": (
                 "Host total",
-                "Host time including nested calls; nested calls of the same name count once.",
+                "Host time including nested calls, without double counting.",
             ),
             "device_self_ns": (
                 "Device self",
@@ -167,7 +167,7 @@ SHARED = Metrics(
             ),
             "device_total_ns": (
                 "Device total",
-                "Device self including nested calls; calls of the same name count once.",
+                "Device time including nested calls, without double counting.",
             ),
             "total_ns": ("Total", "Sum of durations over all streams."),
             "mean_ns": ("Mean", "Total divided by calls."),
@@ -231,7 +231,7 @@ SHARED = Metrics(
         {
             "step_total_ns": (
                 "Step",
-                "Time from host step start to the end of its device work, without earlier steps.",
+                "Time from host step start to the end of its device work.",
             ),
         },
     ),
@@ -252,7 +252,7 @@ SHARED = Metrics(
             "communication_exposed": ("Exposed communication", "Exposed communication divided by step time."),
             "utilization": (
                 "GPU busy",
-                "Time with at least one kernel running, divided by the window without unrecorded work.",
+                "Time with a running kernel, divided by the window without unrecorded work.",
             ),
             "sm_efficiency": (
                 "Est. SM efficiency",
@@ -301,7 +301,7 @@ SHARED = Metrics(
         {
             "driver_memory_ratio": (
                 "Driver share",
-                "Driver allocation and release time, without set-up, divided by host step time.",
+                "Driver allocation and release time without set-up, divided by step time.",
             ),
         },
     ),

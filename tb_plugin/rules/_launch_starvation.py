@@ -31,11 +31,11 @@ METRICS = OF_RULES.adding(
         {
             "launching_ns": (
                 "Launch idle",
-                "Device idle time caused by operators, launch calls and usual launch latency, per step.",
+                "Idle time due to operators, launch calls and launch latency, per step.",
             ),
             "launch_every_ns": (
                 "Host time per launch",
-                "Host time in operators and runtime calls divided by the number of launches.",
+                "Host time in operators and runtime calls, divided by launches.",
             ),
             "kernel_median_ns": ("Median kernel", "Median kernel duration."),
         },

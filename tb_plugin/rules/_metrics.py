@@ -42,7 +42,7 @@ METRICS = SHARED.adding(
         {
             "matrix_unknown_ratio": (
                 "Unknown use of matrix units",
-                "Time of kernels whose use of matrix units is unknown, divided by kernel time.",
+                "Time of kernels with unknown matrix unit use, divided by kernel time.",
             ),
         },
     ),
@@ -61,7 +61,7 @@ METRICS = SHARED.adding(
         {
             "rule": ("Rule", "Rule id in docs/findings.md."),
             "finding": ("Finding", "Title of the rule."),
-            "severity": ("Severity", "Severity by the upper bound of the saving, or set by the rule."),
+            "severity": ("Severity", "Severity from the upper bound of the saving, or from the rule."),
             "confidence": ("Confidence", "Certainty of the cause and of the saving."),
         },
     ),

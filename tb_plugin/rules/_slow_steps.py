@@ -57,7 +57,7 @@ METRICS = OF_RULES.adding(
     define(
         STEP,
         "code",
-        {"differs_row": ("Location", "Line, operator or kernel with the most extra time in the slowest step.")},
+        {"differs_row": ("Location", "Line, operator or kernel with most extra time in the slowest step.")},
     ),
     define("", "text", {"differs": ("Part", "Step part with the most extra time in the slowest step.")}),
 )

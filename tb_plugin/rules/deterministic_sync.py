@@ -31,7 +31,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"backward_sync_ns": ("Backward waits", "Time the host waits for the device in these operators, per step.")},
+        {"backward_sync_ns": ("Backward waits", "Host time waiting for the device in these operators, per step.")},
     ),
     define(
         STEPS,

@@ -35,7 +35,7 @@ METRICS = OF_RULES.adding(
         {
             "part_filled_ns": (
                 "Partly filled",
-                "Time of neighbouring modules' kernels that use at most half of the multiprocessors, per step.",
+                "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
             ),
             "could_overlap_ns": ("Could overlap", "Partly filled time minus the longer of two neighbouring modules."),
         },

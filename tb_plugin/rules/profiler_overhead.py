@@ -30,7 +30,7 @@ METRICS = OF_RULES.adding(
         {
             "waiting_host_ratio": (
                 "Host-bound idle",
-                "Device idle time caused by Python, operators and launch calls, divided by step time.",
+                "Idle time due to Python, operators and launch calls, divided by step time.",
             )
         },
     ),

@@ -21,11 +21,11 @@ METRICS = OF_RULES.adding(
         {
             "recompute_device_ns": (
                 "Recomputed",
-                "Device time of forward code rerun in the backward pass, per step.",
+                "Device time of recomputed forward code, per step.",
             ),
             "recompute_host_ns": (
                 "Recomputed on host",
-                "Host time of forward code rerun in the backward pass, per step.",
+                "Host time of recomputed forward code, per step.",
             ),
             "recompute_most_ns": (
                 "Largest part",

@@ -221,12 +221,12 @@ def test_the_private_folder_of_a_killed_process_goes_with_the_next_start(tmp_pat
 
 COPIES = """
 import io, os, signal
-from tb_plugin.formats.ascend.database.safe_open import MAGIC, opened
+from tb_plugin.formats.ascend.database.safe_open import MAGIC, open_database
 from tb_plugin.formats.issues import IssueLog
 class Source:
     def size(self, name): return 4096
     def open(self, name): return io.BytesIO(MAGIC.ljust(4096, b"0"))
-with opened(Source(), "a.db", IssueLog(), lambda fraction: None):
+with open_database(Source(), "a.db", IssueLog(), lambda fraction: None):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

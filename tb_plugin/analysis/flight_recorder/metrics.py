@@ -29,9 +29,11 @@ METRICS = SHARED.adding(
             ),
             "call_verdict": (
                 "Across ranks",
-                "not called: missing on a rank. differs: operation, sizes or types differ. unfinished: called by "
-                "all, incomplete on some. finished: complete on all. finished here: complete, but dumps are "
-                "missing.",
+                (
+                    "not called: missing on a rank. differs: unequal operations, sizes or types. unfinished: "
+                    "incomplete on some ranks. finished: complete on all. finished here: complete, but dumps are "
+                    "missing."
+                ),
             ),
             "call_known_by": (
                 "Completion known by",
@@ -49,7 +51,7 @@ METRICS = SHARED.adding(
         {
             "call_finished": (
                 "Completed",
-                "The call completed, by its state, removal or a later completed call.",
+                "Completed, by its state, removal or a later completed call.",
             ),
         },
     ),
@@ -93,13 +95,13 @@ METRICS = SHARED.adding(
             "call_completed_ns": ("Seen completed", "Time of the recorder's first poll after completion."),
             "call_duration_ns": (
                 "Duration",
-                "Reported duration, else the time from seen started (or called) to seen completed.",
+                "Reported duration, else time from start (or call) to observed completion.",
             ),
             "first_called_ns": (
                 "First called",
-                "First call on any rank, measured from the first of all calls.",
+                "First call on any rank, since the first of all calls.",
             ),
-            "arrival_spread_ns": ("Spread", "Time from first to last call of the ranks, by local clocks."),
+            "arrival_spread_ns": ("Spread", "Time from first to last call, by local clocks."),
         },
     ),
 )

@@ -12,7 +12,7 @@ METRICS = SHARED.adding(
             "launches": ("Launches", "Calls that launch kernels, copies or memsets."),
             "empty_queue_launches": ("Queue empty", "Launches that find an empty stream queue."),
             "short_launches": ("Short", "Launch calls that take longer than the launched kernel."),
-            "late_launches": ("Late starts", "Launches on an empty queue with a latency above the usual limit."),
+            "late_launches": ("Late starts", "Launches on an empty queue with more than usual latency."),
             "behind_launches": ("Behind unrecorded work", "Launches queued behind unrecorded work."),
             "repeats": ("Repeats", "Occurrences of the sequence; each kernel counts once."),
             "sequence_length": ("Length", "Kernels per sequence."),
@@ -27,7 +27,7 @@ METRICS = SHARED.adding(
             "launch_api_p95_ns": ("API P95", P95.format("API time")),
             "launch_queue_ns": (
                 "Queue time",
-                "Time from launch call end to the end of earlier queued work.",
+                "Time from launch call end to the end of earlier work.",
             ),
             "launch_queue_p50_ns": ("Queue P50", P50.format("queue time")),
             "launch_queue_p95_ns": ("Queue P95", P95.format("queue time")),
@@ -75,7 +75,7 @@ METRICS = SHARED.adding(
         {
             "starved_ratio": ("Queue empty", "Share of time with an empty launch queue."),
             "shallow_ratio": ("Depth 1 to 3", "Share of time with 1 to 3 queued launches."),
-            "blocked_ratio": ("Queue full", "Share of time with 1,000 or more queued launches (limit about 1,024)."),
+            "blocked_ratio": ("Queue full", "Share of time with at least 1,000 queued launches (limit about 1,024)."),
         },
     ),
 )

@@ -107,7 +107,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "varying_ratio": (
                 "Varying",
-                "Share of allocated bytes from stacks that allocate different amounts per step.",
+                "Share of bytes from stacks with varying allocations per step.",
             )
         },
     ),
@@ -164,7 +164,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     define(
         "all steps",
         "text",
-        {"snapshot_step": ("Step", "Annotated step number, else the step's index; end: end of the last step.")},
+        {"snapshot_step": ("Step", "Annotated step number, else index; end: end of the last step.")},
     ),
     define(
         "all steps",

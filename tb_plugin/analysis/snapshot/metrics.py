@@ -65,7 +65,7 @@ METRICS = SHARED.adding(
             "end_event": ("Freed at event", "Number of the release event; empty if still allocated."),
             "reusable_event": (
                 "Reusable at event",
-                "First event at which the memory is reusable; empty if still active.",
+                "First event with reusable memory; empty if still active.",
             ),
             "stack_number": ("Stack number", "Number of the stack; -1 for an empty stack."),
             "block_row": ("Block", "Block number on its device, in order of first events."),
@@ -73,7 +73,7 @@ METRICS = SHARED.adding(
             "last_event": ("Last event", "Last event of the step."),
             "unrecorded_blocks": (
                 "Earlier blocks",
-                "Blocks from before the first event, including blocks waiting to be freed.",
+                "Blocks from before the first event, active or waiting to be freed.",
             ),
             "odd_events": ("Events", "Inconsistent events of the device."),
             "entry_limit": ("Max events", "Most events that the recorder stores, over all devices."),
@@ -114,7 +114,7 @@ METRICS = SHARED.adding(
         {
             "unrecorded_bytes": (
                 "Earlier bytes",
-                "Bytes allocated before the first event, including bytes waiting to be freed.",
+                "Bytes from before the first event, active or waiting to be freed.",
             ),
             "step_peak_bytes": ("Peak allocated", "Largest allocated memory during the step."),
             "active_then_bytes": ("Active then", "Active bytes after the allocation."),

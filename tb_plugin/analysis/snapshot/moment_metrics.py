@@ -85,7 +85,7 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
         "bytes",
         {
             "request_bytes": ("Request", "Selected size, else that of the failed request or largest block."),
-            "pool_reserved_bytes": ("Reserved", "Bytes of segments after each event, in total or per stream and pool."),
+            "pool_reserved_bytes": ("Reserved", "Segment bytes after each event, in total or per stream and pool."),
         },
     ),
 )

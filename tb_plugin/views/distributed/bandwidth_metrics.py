@@ -49,7 +49,7 @@ OF_BANDWIDTHS = (
         {
             "slowdown": (
                 "Slowdown",
-                "Median transfer divided by the median of all node sets; median over collectives.",
+                "Median transfer divided by the median over all node sets.",
             ),
         },
     ),

@@ -38,7 +38,7 @@ METRICS = SHARED.adding(
         {
             "link_from": ("From", "Sending rank, or its position in the group."),
             "link_to": ("To", "Receiving rank, or its position in the group."),
-            "link_group": ("Group", "Name of the group, else the last three characters of its id."),
+            "link_group": ("Group", "Group name, else the last three characters of its id."),
         },
     ),
     define(
@@ -50,7 +50,7 @@ METRICS = SHARED.adding(
             "latency_median_ns": ("Duration P50", "Median communication time over ranks, including wait."),
             "latency_high_ns": ("Duration P95", "95th percentile of communication time over ranks, including wait."),
             "transfer_median_ns": ("Transfer P50", "Median transfer over ranks."),
-            "awaited_ns": ("Sum of waits", "Time that other ranks wait for this rank; concurrent calls add up."),
+            "awaited_ns": ("Sum of waits", "Time other ranks wait for this rank; concurrent calls add up."),
             "mean_elapse_ns": ("Mean elapsed", "Elapsed divided by calls."),
             "mean_transit_ns": ("Mean transit", "Transit divided by calls."),
         },
@@ -89,8 +89,7 @@ METRICS = SHARED.adding(
             "inferred_group": ("Inferred group", "Group inferred from the ranks that have such calls."),
             "timing": (
                 "Timing",
-                "measured: all ranks available. bound: missing ranks, so wait is a lower and transfer an upper "
-                "bound. estimated: median transfer of similar collectives.",
+                ("measured: all ranks loaded. bound: ranks missing. estimated: median of similar collectives."),
             ),
             "outlying": ("Outlier", "Part of the step furthest above the median of all ranks."),
             "pipeline_stage": ("Stage", "Pipeline stage, inferred from messages between ranks."),
@@ -100,13 +99,14 @@ METRICS = SHARED.adding(
             "last_arrived": ("Last by clocks", "Rank with the latest corrected start."),
             "arrival": (
                 "Arrival",
-                "known: arrival order is reliable. below the residual: starts are closer than clock accuracy. "
-                "recording begins later: first call of a late recording. clocks unknown: too few anchors. alone: "
-                "one rank only.",
+                (
+                    "known: reliable order. below the residual: starts closer than clock accuracy. recording begins "
+                    "later: late recording. clocks unknown: too few anchors. alone: one rank."
+                ),
             ),
             "clock_how": (
                 "Clock",
-                "Fitted clock: offset and drift, offset only, or unknown (fewer than three anchors).",
+                "Fitted clock: offset and drift, offset only, or unknown (too few anchors).",
             ),
         },
     ),
@@ -144,7 +144,7 @@ METRICS = SHARED.adding(
         {
             "issued_ns": ("Issued", "Start of the launching call on the host."),
             "needed_ns": ("Needed", "Start of the first host call that waits for the collective."),
-            "before_ns": ("Before", "Time from earlier calls of the group (or step start) to the call's start."),
+            "before_ns": ("Before", "Time from the group's previous call (or step start) to the call."),
             "before_compute_ns": ("Compute before", "Compute time before the call."),
             "before_communication_ns": (
                 "Communication before",

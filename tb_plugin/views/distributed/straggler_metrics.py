@@ -30,7 +30,7 @@ OF_STRAGGLERS = (
             "usual_worker": ("Reference rank", "Rank of the group with the median lateness."),
             "late_how": (
                 "Kernel difference",
-                "Kernel difference: more calls, longer calls, or a slow device (all kernels slower).",
+                "More calls, longer calls, or a slow device (all kernels slower).",
             ),
             "held_up_by": ("Delayed by", "Rank that causes most of this rank's lateness."),
             "held_up_in": ("Delayed in", "Group in which that rank is late or communicates slowly."),
@@ -65,7 +65,7 @@ OF_STRAGGLERS = (
         {
             "late_z": (
                 "Robust z",
-                "Excess of median lateness over the group, divided by 1.4826 median absolute deviations.",
+                "Median lateness above the group, divided by 1.4826 median absolute deviations.",
             ),
             "late_q": ("Dixon's Q", "Gap to the next rank in median lateness, divided by the range."),
             "late_factor": ("Factor", "Kernel time per call divided by that of other ranks."),
@@ -76,7 +76,7 @@ OF_STRAGGLERS = (
         _MEAN,
         "ns",
         {
-            "lost_ns": ("Cost", "Step time saved if this rank were as fast as the next slowest."),
+            "lost_ns": ("Cost", "Step time saved if this rank matched the next slowest."),
             "lost_low_ns": ("Cost, lower bound", "Certain part of the cost; 0 if ranks are missing."),
             "inherited_ns": ("Inherited", "Lateness due to waits for other ranks in other groups."),
             "late_cause_ns": ("Excess", "Excess of this activity over other ranks, before late arrivals."),

@@ -15,7 +15,7 @@ METRICS = SHARED.adding(
             "mode_class": ("Class", "Kernel class."),
             "outlier_cause": (
                 "Reason",
-                "Idle cause with the largest excess over the median decode step, or device work.",
+                "Idle cause (or device work) with the largest excess over the median decode step.",
             ),
         },
     ),
