@@ -21,7 +21,7 @@ class LeftOut(NamedTuple):
     """Skipped workers by name; ``failed`` contains (worker, reason) pairs."""
 
     failed: tuple[tuple[str, str], ...] = ()
-    summary_only: tuple[str, ...] = ()
+    without_trace: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, params: Params) -> LeftOut:
@@ -31,7 +31,7 @@ class LeftOut(NamedTuple):
     def params(self) -> tuple[tuple[str, str], ...]:
         """Returns the skipped workers as request parameters."""
         failures = tuple((key, text) for failed in self.failed for key, text in zip((FAILED, WHY), failed, strict=True))
-        return (*failures, *((AWAY, worker) for worker in self.summary_only))
+        return (*failures, *((AWAY, worker) for worker in self.without_trace))
 
 
 def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
@@ -45,9 +45,9 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
         text = f"Skipped because unreadable: {named}.{more}"
         todo = "Open {worker} to see where its file is damaged and how to fix it."
         notices.append(Notice("worker_failed", "high", text, todo, [metrics.figure("worker", worker)]))
-    if out.summary_only:
-        one = len(out.summary_only) == 1
-        text = f"Skipped: {_listed(out.summary_only)}. "
+    if out.without_trace:
+        one = len(out.without_trace) == 1
+        text = f"Skipped: {_listed(out.without_trace)}. "
         text += "Only its summary is available" if one else "Only their summaries are available"
         text += ", which only Distributed can use."
         todo = f"Open the log directory that has the {'trace' if one else 'traces'}."

@@ -56,13 +56,13 @@ class Memo:
 
         ``size_bytes`` overrides the measured size, for values in mapped files.
         """
-        kept: dict[Hashable, Any] = vars(owner).setdefault(_PLACE, {})
+        cached: dict[Hashable, Any] = vars(owner).setdefault(_PLACE, {})
         slot = (id(owner), key)
         with self._lock:
-            if key in kept:
+            if key in cached:
                 if slot in self._slots:
                     self._slots.move_to_end(slot)
-                value: Value = kept[key]
+                value: Value = cached[key]
                 return value
         value = make()
         # The key may contain objects that live as long as the value.
@@ -71,7 +71,7 @@ class Memo:
             self._sweep()
             if slot in self._slots:  # two threads computed it
                 self._drop(slot)
-            kept[key] = value
+            cached[key] = value
             self._slots[slot] = (weakref.ref(owner, partial(self._note, id(owner))), leaves)
             self._count(leaves, 1)
             while self.bytes > self.limit_bytes and len(self._slots) > 1:
@@ -126,11 +126,11 @@ def cached_by_argument(make: Callable[Concatenate[Owner, P], Value]) -> Callable
     """
 
     @wraps(make)
-    def kept(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Value:
+    def cached(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Value:
         key = (make, args, tuple(sorted(kwargs.items())))
         return MEMO.get(owner, key, lambda: make(owner, *args, **kwargs))
 
-    return kept
+    return cached
 
 
 def drop_cached(owner: object, made_by: Callable[..., object]) -> None:

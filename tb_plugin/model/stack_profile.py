@@ -72,7 +72,7 @@ def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) ->
         depth += 1
         stacks = stacks[length[stacks] > depth]
     some = length > 0
-    return builder.made(node[some], value[some])
+    return builder.build(node[some], value[some])
 
 
 def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, thread: int) -> Places:
@@ -84,13 +84,13 @@ def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, threa
     for begin, end in pairwise(bounds.tolist()):
         rows = order[begin:end]
         node[rows] = builder.level(node[parent[rows]], frame[rows], np.full(len(rows), thread))
-    return builder.made(node[:-1], own)
+    return builder.build(node[:-1], own)
 
 
 def concatenate_places(parts: Sequence[Places]) -> Places:
     """Concatenates the merged stacks of several threads."""
     if not parts:
-        return _Builder().made(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return _Builder().build(np.zeros(0, np.int64), np.zeros(0, np.int64))
     begin = np.cumsum([0, *(len(part.label) for part in parts)])
     parents = [np.where(part.parent < 0, MISSING, part.parent + at) for part, at in zip(parts, begin[:-1], strict=True)]
     return Places(
@@ -120,7 +120,7 @@ class _Builder:
         self._made += len(first)
         return places.of + (self._made - len(first))
 
-    def made(self, node: Int64, value: Int64) -> Places:
+    def build(self, node: Int64, value: Int64) -> Places:
         own = np.zeros(self._made, np.int64)
         np.add.at(own, node, value)
         none = [np.zeros(0, np.int64)]

@@ -1,4 +1,4 @@
-"""Recordings of graph captures: next to the trace, or named by the user.
+"""Recordings of graph captures, found or chosen by the user.
 
 A process may have one file per captured graph; they are used together. If several recordings could match, none is
 used until the user names one. An unreadable capture does not prevent loading the trace.

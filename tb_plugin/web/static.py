@@ -1,4 +1,7 @@
-"""Static files of the page. Files with a hash in their name are cached for a year."""
+"""Static files of the page.
+
+Files with a hash in their name are cached for a year.
+"""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
         "node_kind": pa.array([EventKind(kind).name.lower() for kind in kinds], pa.string()),
         "package": pa.array([package for package, _ in packages], pa.string()),
         "framework": pa.array([framework for _, framework in packages], pa.bool_()),
-        **terms.shown_numbers(
+        **terms.metric_values(
             {"calls": pa.array(calls[order]), **{key: pa.array(values[order]) for key, values in sums.items()}}
         ),
     }
@@ -254,7 +254,7 @@ def tree_of(
 
     ``value`` is the column that determines the width; ``hidden`` columns are sent but not shown.
     """
-    numbers = {key: values.tolist() for key, values in terms.shown_numbers(data).items()}
+    numbers = {key: values.tolist() for key, values in terms.metric_values(data).items()}
     kinds = kind.tolist()
     packages = packages_of(names, kinds)
     rows: list[dict[str, Scalar]] = [

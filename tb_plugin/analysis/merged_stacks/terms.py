@@ -35,7 +35,7 @@ class Terms:
         """Returns the metric key of a number."""
         return self.keys.get(number, number)
 
-    def shown_numbers(self, numbers: Mapping[str, Value]) -> dict[str, Value]:
+    def metric_values(self, numbers: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the numbers to show, by metric key."""
         shown = (number for number in numbers if (self.has_device or "device" not in number) and self.key(number))
         return {self.key(number): numbers[number] for number in shown}

@@ -66,9 +66,11 @@ def leads_of(
         for change, each, bound in zip(changes, gone, limit, strict=True):
             gone_row = change.row[change.less_ns >= trace.dur_ns[change.row]]
             bound[np.isin(queue.row, gone_row) & contains(change.host, queue.launched_ns)] = FREE
-            bound += np.maximum(each.may_have_held_up(queue) - slack, 0)
+            bound += np.maximum(each.may_have_delayed(queue) - slack, 0)
     after = _after(queue, [each.until for each in gone], queue.waits.place, queue.waits.done_ns)
-    last = _after(queue, [each.alone for each in gone], np.array([queue.last_place]), np.array([queue.last_ns]))[:, 0]
+    last = _after(
+        queue, [each.until_exclusive for each in gone], np.array([queue.last_place]), np.array([queue.last_ns])
+    )[:, 0]
     host_lead, lead = _run(queue, host, growth, limit, after, begins)
     return Leads(host_lead + host.at_end, lead + last)
 
@@ -165,12 +167,12 @@ class _Gone:
         found: Int64 = self._sum[np.searchsorted(self._end, when, side="right")]
         return found
 
-    def alone(self, when: Int64) -> Int64:
+    def until_exclusive(self, when: Int64) -> Int64:
         """Returns the same as ``until``, but only for time during which the work ran alone on the device."""
         found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
         return found
 
-    def may_have_held_up(self, queue: Queue) -> Int64:
+    def may_have_delayed(self, queue: Queue) -> Int64:
         """Returns how much later each launch could have been if its work waited for reduced work of another stream.
 
         Possible if the work starts soon after that other work ends, and its launch had returned before.

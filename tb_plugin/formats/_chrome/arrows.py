@@ -1,4 +1,4 @@
-"""Flow arrows between events, from flow events and from ranges with a ``bind_id``.
+"""Flow arrows between events, from flow events and ``bind_id``.
 
 Phase ``s`` starts an arrow, ``t`` continues it, ``f`` ends it.
 """

@@ -1,4 +1,4 @@
-"""Survey of a trace too large to load: time bounds, steps, text per time range.
+"""Time bounds, steps and text density of traces too large to load.
 
 A survey stores the steps, three numbers per launch, four per device event, and the amount of text in up to
 MAX_CELLS time ranges. Matched launches and device events give the end of each step on the device. Dialects define

@@ -22,7 +22,7 @@ from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import LEASE_SECONDS, Loader
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries.format import VIEW
-from tb_plugin.service.summary_only import missing_trace_error
+from tb_plugin.service.profiles_without_trace import missing_trace_error
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
 from tb_plugin.storage.cache import FileStore

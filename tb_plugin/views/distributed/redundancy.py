@@ -1,4 +1,4 @@
-"""Process groups whose ranks hold equal memory contents, like replicas of one model.
+"""Process groups whose ranks have equal memory contents, like model replicas.
 
 Equal sizes alone do not distinguish replicas from shards. Replicas also all-reduce as many bytes per step as their
 gradients have.

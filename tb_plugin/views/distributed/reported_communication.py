@@ -64,9 +64,9 @@ def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
 def job_notices(job: ReportedJob) -> list[Notice]:
     """Returns notices about missing data."""
     notices = []
-    if job.alone:
+    if job.without_computation:
         text = (
-            f"Only communication is recorded for {', '.join(job.alone)}. Compute, overlap and step times come from the "
+            f"Only communication is recorded for {', '.join(job.without_computation)}. Compute, overlap and step times come from the "
             "vendor tables."
         )
         notices.append(Notice("communication_alone", "info", text, "Keep all files of the profile.", []))

@@ -125,7 +125,7 @@ class _Messages:
         empty = np.empty(0, np.int64)
         return _Messages(empty, empty, empty, empty, np.empty(0, np.bool_))
 
-    def only(self, keep: Bool) -> _Messages:
+    def take(self, keep: Bool) -> _Messages:
         return _Messages(self.row[keep], self.source[keep], self.target[keep], self.size[keep], self.differs[keep])
 
 
@@ -219,7 +219,7 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) 
     )
     # Data that stays on a rank is no traffic.
     keep &= source != target
-    return [one.only(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (received_parts, keep[~is_sent]))]
+    return [one.take(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (received_parts, keep[~is_sent]))]
 
 
 def _more_received(ends: Int64, sent: Bool, received: Bool) -> Bool:
@@ -276,4 +276,4 @@ def _split_messages(calls: pa.Table, key: str, members: pa.Table, own: Int64, un
     other = ranks.flatten().to_numpy()[begins[group[row]] + place]
     size = lists.take(pa.array(rows)).flatten().to_numpy().astype(np.int64) * unit[row]
     source, target = (own[row], other) if key == "sent_splits" else (other, own[row])
-    return _Messages(row, source, target, size, np.zeros(len(row), np.bool_)).only(size >= 0)
+    return _Messages(row, source, target, size, np.zeros(len(row), np.bool_)).take(size >= 0)

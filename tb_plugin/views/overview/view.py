@@ -119,7 +119,7 @@ class Overview(DeclaredView, entry=VIEW):
         def outside() -> dict[str, Payload]:
             return {"outside_steps": card} if (card := outside_steps(trace)) else {}
 
-        def found() -> dict[str, Payload]:
+        def findings_payloads() -> dict[str, Payload]:
             if findings is None:
                 return {}
             parts.failures += findings.failures
@@ -138,7 +138,7 @@ class Overview(DeclaredView, entry=VIEW):
                 nothing,
             ),
             **run("Outside steps", outside, nothing),
-            **run("Findings", found, nothing),
+            **run("Findings", findings_payloads, nothing),
             **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
             **cards_of_devices(trace, times, shown, ratios if known else {}, meant, parts),
             **_trace_cards(trace, breakdown, meant, parts, lambda: unknown_notices(out)),

@@ -1,4 +1,4 @@
-"""Collectives in the flight recorders of all ranks, matched by group and sequence number.
+"""Flight recorder collectives matched by group and sequence number.
 
 A recorder is a ring buffer. Calls before its first recorded call in a group are unknown; later calls that it lacks
 were not made.

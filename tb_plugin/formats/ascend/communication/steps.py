@@ -1,4 +1,4 @@
-"""Step times from the vendor's tool, and steps from the labels of rows."""
+"""Step times from the vendor's tool or from row labels."""
 
 from __future__ import annotations
 

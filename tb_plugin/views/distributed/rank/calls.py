@@ -51,7 +51,7 @@ def calls_of(trace: TraceTable) -> Calls:
     words = Words()
     facts = Facts(trace, words)
     chains = chains_of(trace, facts)
-    found = _on_device(trace, facts, chains, words).joined(_on_host(trace, chains))
+    found = _on_device(trace, facts, chains, words).concatenate(_on_host(trace, chains))
     moves = np.flatnonzero(~np.isin(found.about.collective, words.numbers(sorted(NOT_COLLECTIVE))))
     row = found.row[moves]
     found = found.take(moves[np.lexsort((-trace.dur_ns[row], trace.start_ns[row]))])
@@ -89,7 +89,7 @@ class _Found:
             self.batch[places],
         )  # fmt: skip
 
-    def joined(self, other: _Found) -> _Found:
+    def concatenate(self, other: _Found) -> _Found:
         mine, theirs = ((each.row, each.caller, each.head, each.is_first, each.batch) for each in (self, other))
         row, caller, head, is_first, batch = (np.concatenate(pair) for pair in zip(mine, theirs, strict=True))
         return _Found(row, self.about.concatenate(other.about), caller, head, is_first, batch)

@@ -1,4 +1,4 @@
-"""Metadata of collectives: recorded, or from names and input shapes of host calls."""
+"""Collective metadata, recorded or from names and shapes of host calls."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class ReportedJob:
     names: tuple[str, ...]
     lacking: tuple[str, ...]
     """Workers without reported communication, if other workers report some."""
-    alone: tuple[str, ...]
+    without_computation: tuple[str, ...]
     """Workers whose profile has communication only."""
     cut: tuple[str, ...]
     """Workers with missing kernels, so the overlap of communication is unknown."""
@@ -171,7 +171,7 @@ def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: t
     return ReportedJob(
         names=tuple(names),
         lacking=tuple(name for name in names if name not in reporting) if reporting else (),
-        alone=tuple(name for name, row in by_worker.items() if row["alone"]),
+        without_computation=tuple(name for name, row in by_worker.items() if row["alone"]),
         cut=tuple(name for name, row in by_worker.items() if row["kernels_missing"]),
         ranks={name: row["rank"] for name, row in by_worker.items() if row["rank"] is not None},
         ranks_at_least=ranks_at_least(tables),
