@@ -222,7 +222,7 @@ def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
             fits[number, 0] = pc.match_substring_regex(own, role.threads).to_numpy(zero_copy_only=False)
         if role.events:
             on = np.bincount(trace.track[_matching_texts(trace, role.events)[trace.name]], minlength=len(trace.tracks))
-            fits[number, 1] = (on > 0) & ((on == total) | (not role.names_only))
+            fits[number, 1] = (on > 0) & ((on == total) | (not role.all_must_match))
     for by in (1, 0):
         for number in reversed(range(len(roles))):
             found[fits[number, by]] = number

@@ -50,11 +50,9 @@ TEXTS = {
     "other_arguments": "arguments beyond the first 128 names, or with unusual names, were skipped",
     "bad_counter": "counter events without a number were skipped",
     "bad_counter_value": "counter values that are not numbers were skipped",
-    "unmatched_begin": "begin events without an end, or end events without a begin, were skipped",
+    "unmatched_begin": "start events without an end, or end events without a start, were skipped",
     "unmatched_end": "end events without an open range were skipped",
-    "unfinished_range": (
-        "ranges without an end were extended to the end of the trace or, if there are many, to the next start"
-    ),
+    "unfinished_range": ("ranges without an end were extended to the end of the trace or to the next start"),
     "many_operations": "there are too many names of asynchronous operations; the rarest share one track per process",
     "cut_flow": "forward-backward arrows were skipped, because one end is missing or outside the window",
     "unpaired_arrow": "arrows between events were skipped, because one end is missing or outside the window",

@@ -81,7 +81,7 @@ THREADS = (
     ThreadRole("Autograd", r"^pt_autograd", r"^autograd::engine::|^torch::autograd::"),
     ThreadRole("Data loader", r"^pt_data_worker", _DATA + r"/worker\.py\("),
     ThreadRole("Pin memory", r"^pt_data_pin", _DATA + r"/pin_memory\.py\("),
-    ThreadRole("NCCL watchdog", r"^pt_nccl_watch", r"EventQuery$", names_only=True),
+    ThreadRole("NCCL watchdog", r"^pt_nccl_watch", r"EventQuery$", all_must_match=True),
     ThreadRole("NCCL heartbeat", r"^pt_nccl_heart"),
     ThreadRole("Gloo", r"^pt_gloo", r"^gloo:"),
     ThreadRole("TCP store", r"^pt_tcpstore"),

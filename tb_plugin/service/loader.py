@@ -21,8 +21,8 @@ from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.profile_files import ProfileFiles
-from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.profiles_without_trace import OpenSummary
+from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.workers.kernel_rules import class_rules
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.service.workers.memory_estimate import local_file_sizes, peak_memory_bytes, unseen_sizes

@@ -42,9 +42,9 @@ from tb_plugin.service.discovery.scan import Scanner
 from tb_plugin.service.graph_captures import Captures, Opened
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.profile_files import Root
+from tb_plugin.service.profiles_without_trace import OpenSummary, missing_trace_error
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries.format import VIEW
-from tb_plugin.service.profiles_without_trace import OpenSummary, missing_trace_error
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import AskOffered
 from tb_plugin.service.workers.pool import Workers

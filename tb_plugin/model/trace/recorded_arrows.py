@@ -100,5 +100,5 @@ def report_with_arrows(report: ReadReport, unbound: int) -> ReadReport:
     """Returns the report with the number of unattached arrows added."""
     if not unbound:
         return report
-    text = "Arrows without an event at each end were left out."
+    text = "Arrows without an event at each end were skipped."
     return replace(report, issues=(*report.issues, Issue("unbound_arrow", "note", text, unbound)))

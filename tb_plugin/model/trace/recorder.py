@@ -30,7 +30,7 @@ class ThreadRole:
     """Pattern for thread names."""
     events: str = ""
     """Pattern for event names. One matching event on the thread is enough."""
-    names_only: bool = False
+    all_must_match: bool = False
     """Whether all events of the thread must match."""
 
 

@@ -25,8 +25,8 @@ from tb_plugin.service.answers.summary_sources import RankSummary
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import Loader, code_stamp
-from tb_plugin.service.states import Entry
 from tb_plugin.service.profiles_without_trace import WHY
+from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request_dedup import Desk
 from tb_plugin.storage.cache import FileStore

@@ -20,9 +20,9 @@ from tb_plugin.service.answers.multi_questions import Source, WritePart
 from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import LEASE_SECONDS, Loader
+from tb_plugin.service.profiles_without_trace import missing_trace_error
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries.format import VIEW
-from tb_plugin.service.profiles_without_trace import missing_trace_error
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
 from tb_plugin.storage.cache import FileStore

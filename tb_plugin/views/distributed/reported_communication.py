@@ -66,8 +66,8 @@ def job_notices(job: ReportedJob) -> list[Notice]:
     notices = []
     if job.without_computation:
         text = (
-            f"Only communication is recorded for {', '.join(job.without_computation)}. Compute, overlap and step times come from the "
-            "vendor tables."
+            f"Only communication is recorded for {', '.join(job.without_computation)}. Compute, overlap and step times come "
+            "from the vendor tables."
         )
         notices.append(Notice("communication_alone", "info", text, "Keep all files of the profile.", []))
     if job.cut:

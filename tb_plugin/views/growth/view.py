@@ -148,5 +148,5 @@ def _live(device: DeviceLevels, steps: Steps, params: Params) -> Series:
     live = live_of(device, steps, stack)
     words = "all stacks" if stack is None else stack_words(device.snapshot).line[stack].as_py() or NO_STACK
     metric = METRICS.metric("live_bytes_at_step")
-    return Series("live", "Live memory at the start of each step", words, METRICS.metric("snapshot_step"),
+    return Series("live", "Live memory at the start of every step", words, METRICS.metric("snapshot_step"),
                   [*steps.labels, END], [Line(metric, "kernel", live.bytes.tolist())], "lines")  # fmt: skip

@@ -14,10 +14,10 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 KNOWN, BELOW, BEGAN_LATER, UNCLEAR, ALONE = range(5)
-# below the residual: the skew is smaller than the clock error. recording begins later: a first collective after a late
+# below the residual: the skew is smaller than the clock error. recording starts later: a first collective after a late
 # profiler start, which may explain the lateness. clocks unknown: the clocks of the ranks cannot be compared.
 # alone: no other worker has the collective.
-ARRIVALS = ("known", "below the residual", "recording begins later", "clocks unknown", "alone")
+ARRIVALS = ("known", "below the residual", "recording starts later", "clocks unknown", "alone")
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,13 +69,13 @@ class Stretches:
     """Cumulative duration of bursts."""
     _unknown: Int64
     """Cumulative number of bursts with unknown activities."""
-    _met: StragglerCalls
+    _calls: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
         """Finds each worker's call that matches the leader's previous call; -1 if there is none before the worker's
         burst.
         """
-        match, worker, before = self._met.match, self._met.worker, self.before[leader]
+        match, worker, before = self._calls.match, self._calls.worker, self.before[leader]
         is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last entry is for unmatched calls
         is_wanted[match[before[before >= 0]]] = True
         rows = np.flatnonzero(is_wanted[match])
@@ -150,7 +150,7 @@ def activities_before_bursts(calls: StragglerCalls, before: Mapping[str, Int64],
         _gone=sums,
         _waited=_sums(waited),
         _unknown=_sums(~known),
-        _met=calls,
+        _calls=calls,
     )
 
 
