@@ -35,8 +35,35 @@ MODULES = {
 }
 MAX_DOCSTRING_WORDS = 12
 BANNED_NAMES = frozenset(
-    "about alone apart asked away beside found held here joined kept known made met named need only said seen several "
-    "shown stated team there together told whole".split()  # noqa: SIM905
+    [
+        "about",
+        "alone",
+        "apart",
+        "asked",
+        "away",
+        "beside",
+        "found",
+        "held",
+        "here",
+        "joined",
+        "kept",
+        "known",
+        "made",
+        "met",
+        "named",
+        "need",
+        "only",
+        "said",
+        "seen",
+        "several",
+        "shown",
+        "stated",
+        "team",
+        "there",
+        "together",
+        "told",
+        "whole",
+    ]
 )
 ALLOWED_NAMES = {
     "NotFoundError": "the usual name of the error",
