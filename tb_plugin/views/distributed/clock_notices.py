@@ -110,8 +110,8 @@ def _late_start_notice(data: JobData) -> Notice | None:
         return None
     begin = data.clocks.begin_ns[data.clocks.comparable]
     text = (
-        "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace may be due "
-        "to a late profiler start, so it is ignored ({arrivals_later} times)."
+        "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace is "
+        "ignored ({arrivals_later} times): it may be due to a late profiler start."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
