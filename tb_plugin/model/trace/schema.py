@@ -57,7 +57,10 @@ class MatrixUse(IntEnum):
     YES = 1
     UNKNOWN = 2
     BY_TYPE = 3
-    """Only in raw traces: UNKNOWN if the operator's inputs are recorded as float32, else YES."""
+    """Only in raw traces.
+
+    Assembly replaces it by UNKNOWN if the operator's inputs are recorded as float32, otherwise by YES.
+    """
 
 
 class CallRole(IntEnum):

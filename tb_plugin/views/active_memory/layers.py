@@ -29,7 +29,7 @@ class Envelope:
     state: Int64
     """States of the history at which the maximum grows, ascending."""
     height: Int64
-    """Bytes from each of these states on."""
+    """Maximum in bytes that is valid from each of these states."""
 
     def at(self, states: Int64) -> Int64:
         place = np.searchsorted(self.state, states, side="right")
@@ -72,7 +72,7 @@ def has_private_pools(device: DeviceLevels) -> bool:
 
 
 def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-    """Returns whether each pool is private. A last entry, False, is for pool -1 (unknown)."""
+    """Returns whether each pool is private. The array has one more entry, False, for pool -1 (unknown)."""
     return np.array([*(pool != (0, 0) for pool in snapshot.pools), False])
 
 
@@ -120,7 +120,7 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
 def _pools_of_blocks(device: DeviceLevels) -> Int64:
     """Returns the pool of each block.
 
-    If it is not recorded, uses the pool of the segment that has the block's address in the final state.
+    If a block's pool is not recorded, uses the pool of the final segment that contains the block's address.
     """
     pool = device.block("pool").astype(np.int64)
     left = np.flatnonzero(device.segment("end") == NEVER)

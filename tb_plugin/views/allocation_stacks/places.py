@@ -1,7 +1,6 @@
 """Merged allocation stacks, weighted by bytes.
 
-Each frame of a stack includes the bytes allocated with that stack. They are the frame's own bytes only for the
-innermost frame.
+All frames of a stack include the bytes that were allocated with it. They are own bytes only of the innermost frame.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ class Places:
     """Package of the code, and whether it belongs to a framework."""
     parent: Int64
     bytes: Int64
-    """Bytes allocated in the node and its children."""
+    """Bytes allocated in the node and in all nodes below it."""
     own_bytes: Int64
     blocks: Int64
-    """Blocks allocated in the node and its children."""
+    """Number of blocks allocated in the node and in all nodes below it."""
 
 
 @dataclass(frozen=True, eq=False)

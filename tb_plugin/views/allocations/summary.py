@@ -11,7 +11,7 @@ from tb_plugin.payloads import Figure, Figures, Metric, Unit
 
 
 def facts_of(device: DeviceLevels) -> dict[str, Number]:
-    """Returns the numbers about a device that reports contain."""
+    """Returns the numbers about a device, for use in reports."""
     levels = levels_of(device)
     found: dict[str, Number] = {
         "peak_allocated_bytes": int(levels.allocated.max()),
@@ -25,7 +25,7 @@ def facts_of(device: DeviceLevels) -> dict[str, Number]:
 
 
 def summary_of(device: DeviceLevels, levels: Levels) -> Figures:
-    """Returns the headline figures of a device."""
+    """Returns the key numbers about a device."""
     peak = levels.peak()
     most_reserved = levels.most_reserved()
 

@@ -85,7 +85,7 @@ def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[in
 
 
 def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
-    """Returns the indices of the steps with events between two events of the device."""
+    """Returns the indices of the steps that have events between two events of the device."""
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 

@@ -27,9 +27,9 @@ class GeneratedName:
     """Data in the name of a generated kernel."""
 
     kind: str | None
-    """Display word for the kind of kernel.
+    """Kind of the kernel in words.
 
-    Without such a word, the kind as written in the name; None if the name contains no kind.
+    If there are no words for it, the kind as written in the name; None if the name contains no kind.
     """
     operators: tuple[str, ...]
 

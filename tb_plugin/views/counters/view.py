@@ -76,7 +76,7 @@ Float64 = npt.NDArray[np.float64]
 
 WIDTH, LEAST, MOST = 800, 50, 4000
 LONGEST_LIST = 100
-"""Maximum number of counters in a response. For more counters, the response has only their number."""
+"""Maximum number of counters in a response. If there are more, the response only has the number of the others."""
 # Nanoseconds.
 PER_SECOND = 1e9
 

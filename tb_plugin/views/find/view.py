@@ -113,7 +113,7 @@ def _bins(params: Params) -> int:
 
 
 def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
-    """Returns which events contain the text: in the name, in the arguments, or in either."""
+    """Returns which events contain the text. ``place`` sets where to search: in names, in arguments, or in both."""
     everywhere: Int64 | slice = slice(None)
     texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
     if place != "args":
@@ -145,7 +145,7 @@ def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
 
 
 def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, exact: bool) -> Bool:
-    """Returns whether each string id matches and occurs in one of the columns. A last entry is for id -1."""
+    """Returns whether each string id matches and occurs in one of the columns. The last entry is for id -1."""
     used = np.zeros(len(strings) + 1, np.bool_)
     for ids in columns:
         used[ids] = True

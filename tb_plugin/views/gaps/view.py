@@ -1,8 +1,8 @@
 """Idle time of devices and streams, with its cause.
 
 In a device gap, no stream of the device is busy. A stream gap is the time between two consecutive pieces of work on
-a stream. The launch of the next work explains a gap. If it was late, its thread was busy. If it was early, the work
-waited on the device.
+a stream. The launch of the next work explains a gap. Either the launch was late because its thread was busy, or the
+launch was early and the work waited on the device.
 """
 
 from __future__ import annotations

@@ -113,7 +113,10 @@ def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
 
 
 def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns the blocks that are allocated after one or both of two events, largest first."""
+    """Returns the blocks that exist after event ``first``, after event ``second``, or after both.
+
+    The largest block comes first.
+    """
     begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
     rows = np.flatnonzero(one | other)

@@ -52,9 +52,9 @@ class _Stream:
     wait.
     """
     gaps: Int64
-    """Total gap time before each kernel, from the start of the arrays."""
+    """Sum of all gap times before each kernel."""
     busy: Int64
-    """Total kernel time before each kernel, followed by the overall total."""
+    """Sum of all kernel times before each kernel. The last entry is the sum over all kernels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class _Frequent:
     good: Bool
     """Whether the occurrences of the sequence never overlap.
 
-    If they overlap, they repeat a shorter sequence. Sequences of two kernels are always good.
+    If they overlap, they repeat a shorter sequence. Always True for sequences of two kernels.
     """
 
     @property
@@ -190,7 +190,7 @@ def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
 
 
 def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number: Int64) -> list[_Candidate]:
-    """Returns the sequences that are not part of a longer sequence of the same frequency."""
+    """Returns the sequences that are not part of a longer, equally frequent sequence."""
     wanted = some.good.copy()
     if longer is not None:
         for shift in (0, 1):

@@ -58,7 +58,7 @@ def _percentiles(key: str, values: Int64) -> Facts:
 
 
 def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts:
-    """Returns the numbers about launches, and about the launch queue of each device, that reports contain."""
+    """Returns the numbers about launches and about the launch queue of each device, for use in reports."""
     facts = {fact: all_of[key] for fact, key in _FACTS.items()}
     for each in depths:
         device = trace.devices[each.device].id if each.device >= 0 else ""

@@ -161,7 +161,9 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
 
 
 def varying_share(steps: StepBlocks) -> float:
-    """Returns the share of allocated bytes whose block size does not occur in every step."""
+    """Returns the share of allocated bytes that are in blocks of varying sizes: sizes that do not occur in every
+    step.
+    """
     count = len(np.unique(steps.step))
     total = int(steps.bytes.sum())
     if count < 2 or not total:

@@ -76,7 +76,7 @@ def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: 
     steps.
 
     If there are at least three steps, the first is skipped: it also allocates memory that lasts for the whole run.
-    Driver calls do not contain their device, so they are used only if the trace has one device
+    A driver call does not record its device, so driver calls are used only if the trace has a single device
     (``is_only_device``).
     """
     trace = scene.trace

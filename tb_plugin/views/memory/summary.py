@@ -28,8 +28,9 @@ _NO_OWNER = {
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
-    """Returns two texts about the allocation that led to the peak: its operator with the top-level operator, and
-    its module ("" if none).
+    """Returns two texts about the allocation that led to the peak.
+
+    The first has its operator and the top-level operator. The second has its module; "" if there is none.
     """
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
@@ -54,7 +55,7 @@ def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
 
 
 def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Number]:
-    """Returns the numbers about the device that reports contain."""
+    """Returns the numbers about the device, for use in reports."""
     allocations, unreleased = counts_of(device, window)
     reserved = reserved_peak_of(device, window)
     facts: dict[str, Number] = {
@@ -73,7 +74,7 @@ def lacks_events(device: Device) -> bool:
 
 
 def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
-    """Returns the headline figures of a device."""
+    """Returns the key numbers about a device."""
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
     if lacks_events(device):
         whose = "machine" if device.is_host else "device"
@@ -172,7 +173,7 @@ def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
 
 
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
-    """Returns the peak of each device, as the options of the device picker."""
+    """Returns the devices that users can choose, each with its peak."""
     about = METRICS["peak_allocated_bytes"]
     figures = [
         Figure(Metric(f"device.{d.name}", d.name, "bytes", about.definition, about.window),

@@ -170,7 +170,7 @@ def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of allocators, for reports."""
+    """Returns the peaks of allocators, for use in reports."""
     return {
         f"memory.{one.device}.allocator.{one.name}.peak_{key}_bytes": one.peak(key, window)[0]
         for one in every
@@ -179,7 +179,7 @@ def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
 
 
 def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of components that used memory, for reports."""
+    """Returns the peaks of components that used memory, for use in reports."""
     peaks = {one: one.peak("reserved", window)[0] for one in components}
     return {
         f"memory.{one.device}.component.{one.name}.peak_reserved_bytes": most
@@ -189,7 +189,7 @@ def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[s
 
 
 def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the peak of each allocator, as the options of the allocator picker."""
+    """Returns the allocators that users can choose, each with its peak."""
     figures = []
     for one in every:
         key = "reserved" if "reserved" in one.levels else "allocated"
@@ -202,10 +202,7 @@ def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the devices with reported totals.
-
-    For each device, returns the largest reserved peak among its allocators.
-    """
+    """Returns the devices with reported totals, each with the largest reserved peak of its allocators."""
     about = METRICS["stated_peak_reserved_bytes"]
     figures = []
     for device in _devices(every):

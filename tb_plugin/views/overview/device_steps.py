@@ -243,7 +243,7 @@ def reported_frame(table: pa.Table) -> Frame:
 
 
 def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[str, float]]) -> dict[str, Number]:
-    """Returns the mean times per step of each device, for reports."""
+    """Returns the mean times per step of each device, for use in reports."""
     facts: dict[str, Number] = {
         f"device.{device}.step.{key.removeprefix('step_').removesuffix('_ns')}_mean_ns": each.mean(key)
         for device, each in found.items()

@@ -83,7 +83,7 @@ _WAIT_CATEGORIES = ("runtime", "dataloader", "other")
 
 @dataclass(frozen=True)
 class Cost:
-    """A category of step time, and the name with the longest time in it.
+    """A category of step time, and the event name with the most time in it.
 
     Times are nanoseconds, summed over all steps.
     """
@@ -91,9 +91,9 @@ class Cost:
     category: str
     part_ns: int
     name: int
-    """String id of the name with the longest time; MISSING = none.
+    """String id of the event name with the most time; MISSING = none.
 
-    If rows are nested, only the innermost row's name is used.
+    The time of nested rows belongs to the innermost row.
     """
     name_ns: int
     caller: int
@@ -165,7 +165,7 @@ def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
 
 
 def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
-    """Returns the name with the most time, and this time. The name is MISSING if no row has any time."""
+    """Returns the name with the most time, and its time. The name is MISSING if no row has any time."""
     known = names != MISSING
     if not time[known].any():
         return MISSING, 0

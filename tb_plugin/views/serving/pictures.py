@@ -61,7 +61,10 @@ def kernel_classes_by_mode(found: Taken) -> Series:
 
 
 def step_time_scatters(found: Taken) -> dict[str, Payload]:
-    """Returns step time over batch size, and step time over tokens. A chart needs at least two steps with that size."""
+    """Returns two charts: step time over batch size, and step time over tokens.
+
+    A chart is omitted if fewer than two steps record its size.
+    """
     served, found_scatters = found.trace.steps.served, dict[str, Payload]()
     for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):
         known = found.steps[values[found.steps] != MISSING]

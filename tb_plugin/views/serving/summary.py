@@ -135,9 +135,9 @@ _MAKING = (Mode.DECODE, Mode.MIXED)
 
 
 def facts(found: Taken) -> dict[str, Number]:
-    """Returns numbers for each mode, for reports.
+    """Returns numbers about each mode, for use in reports.
 
-    They are about all selected steps, not only about the steady state.
+    They cover all selected steps, not only those in the steady state.
     """
     numbers: dict[str, Number] = {}
     for mode in found.modes:

@@ -29,7 +29,7 @@ class Backtraces:
     """Start of each stack in ``label``, followed by the end of the last stack."""
     label: Int64
     texts: pa.Array
-    """Texts of ``labels_of``, followed by the texts of frames that no event has as its name."""
+    """Texts of ``labels_of``, followed by the texts of frames that are not the name of any event."""
 
 
 @cached_by_argument

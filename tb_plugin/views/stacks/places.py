@@ -33,7 +33,7 @@ Bool = npt.NDArray[np.bool_]
 class _Calls:
     """Frames of the selected threads, sorted by time.
 
-    Frames that were not selected have no time; they are included if they enclose selected calls.
+    Frames outside the selected steps have no time. They are included if they enclose selected calls.
     """
 
     row: Int64
