@@ -26,8 +26,8 @@ _IMPOSSIBLE = {
 def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) -> ReadReport:
     """Returns the report with an issue about impossible data.
 
-    It affects ``quarantined`` events that are excluded, and ``partly`` events of which only some values are
-    excluded.
+    ``quarantined`` is the number of events that are excluded. ``partly`` is the number of events of which only some
+    values are excluded.
     """
     if not quarantined + partly:
         return report

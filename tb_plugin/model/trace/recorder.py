@@ -183,7 +183,7 @@ class CompiledNames:
 class KernelFacts:
     """Names of kernel properties in profiles (see ``OpenColumn``).
 
-    Of several names, the first one in the profile is used.
+    If there are several names, the first one in the profile is used.
     """
 
     type: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ class EventKind(IntEnum):
     MEMCPY = 7
     MEMSET = 8
     DEVICE_ANNOTATION = 9
-    """An annotation of the CPU, shown on a device row. It is not device time."""
+    """A CPU annotation that is shown on a device row. It is not device time."""
     SYNC = 10
     """A wait recorded on a device row (cuda_sync, cuda_event). It is not device time."""
     OVERHEAD = 11
@@ -99,7 +99,7 @@ class KernelClass(IntEnum):
     """Class of a kernel. Rules, tables and results use the lower-case name."""
 
     OTHER = 0
-    """No rule matches the kernel, or an operator that encloses its launch."""
+    """No rule matches the name of the kernel or of an operator that encloses its launch."""
     GEMM = 1
     CONVOLUTION = 2
     ATTENTION = 3

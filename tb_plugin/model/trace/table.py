@@ -215,10 +215,11 @@ class Flows:
 class ArrowEnds:
     """Recorded arrows between events, in file order.
 
-    Each end of an arrow is a thread or stream and a time, on the same clock as ``start_ns``. The arrow leads from
-    the innermost event open at its start time to the innermost event open at its end time. With ``to_next``, it
-    leads to the next event that begins on the thread or stream instead. Some traces record the events of an arrow
-    directly: ``start_row`` and ``end_row`` are their rows in file order (-1 = none), and are empty in other traces.
+    Each end is a thread or stream and a time, on the same clock as ``start_ns``. An arrow starts at the innermost
+    event open at its start time. It ends at the innermost event open at its end time, or, with ``to_next``, at the
+    next event that begins on the thread or stream. Some traces record the events of an arrow directly.
+    ``start_row`` and ``end_row`` are then their rows in file order (-1 = none). In other traces, both columns are
+    empty.
     """
 
     name: Int32 = no_rows(np.int32)

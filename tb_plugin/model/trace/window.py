@@ -102,7 +102,7 @@ class Survey:
 
 
 def choose(survey: Survey, asked: WindowRequest, room_bytes: int, peak_memory_bytes: int, budget_bytes: int) -> Window:
-    """Returns the longest window from the requested start with at most ``room_bytes`` of text.
+    """Returns the longest window from the requested start whose events have at most ``room_bytes`` of text.
 
     If at least one whole step fits, the window consists of whole steps. Otherwise, it is a time range.
     ``peak_memory_bytes`` (for the whole trace) and ``budget_bytes`` are only shown to the user. Raises BadRequest
@@ -162,8 +162,8 @@ def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
 def rows_inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
     """Returns the rows that belong to the window, and the number of all other rows.
 
-    These are the rows that overlap the window, the calls that launched such device work, and the device work that
-    such calls launched.
+    All rows that overlap the window belong to it. If device work overlaps the window, its launch belongs to the
+    window too. If a launch overlaps the window, the launched device work belongs to it too.
     """
     window = raw.window
     if window is None:

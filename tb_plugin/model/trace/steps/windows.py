@@ -57,11 +57,10 @@ def find_steps(
     served: Served | None = None,
     whole: bool = False,
 ) -> Steps:
-    """Returns the steps for CPU annotations, which must be sorted by start. If there are no annotations, there are
-    no steps.
+    """Returns the steps for CPU annotations, which must be sorted by start. Empty if there are no annotations.
 
-    Incomplete steps at the end are dropped, unless ``whole`` is set. Set it if the device work of the last steps is
-    complete.
+    Incomplete steps at the end are dropped, unless ``whole`` is set. Callers set it if the device work of the last
+    steps is complete.
     """
     served = served or Served()
     if not labels:
