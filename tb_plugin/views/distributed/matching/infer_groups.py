@@ -22,7 +22,7 @@ MIN_COLLECTIVES = 2
 
 
 def fill_from_collective(label: Int64, values: Int64) -> Int64:
-    """Replaces unknown values (-1) with the largest value within the same collective."""
+    """Replaces unknown values (-1) by the largest value of the same collective."""
     lacking = (values < 0) & (label >= 0)
     if not lacking.any():
         return values
@@ -35,12 +35,13 @@ def fill_from_collective(label: Int64, values: Int64) -> Int64:
 def group_from_ranks(
     calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[ReportedGroup]
 ) -> tuple[Int64, list[tuple[Ranks, str]]]:
-    """Infers the group of calls that report none, as an index into the second result (ranks, name); -1 = none.
+    """Infers the group of calls without a reported group.
 
-    All ranks of the job must be loaded. Calls of one kind (name, dtype, elements) get a group under three
-    conditions. Their collectives are always on the same ranks, but not on all ranks. A listed group has exactly
-    these ranks. All ranks of the job have calls without a group in the same steps, so no trace is truncated there.
-    ``blank`` marks calls without a group, ``alike`` collectives for which all ranks report the same size.
+    Returns, for each call, an index into the second result, which contains (ranks, name); -1 = none. The calls of a
+    kind (name, dtype, elements) get a listed group if their collectives always have exactly its ranks. No group is
+    inferred if these are all ranks of the job. All ranks of the job must be loaded, with such calls in the same
+    steps, so that no trace is truncated. ``blank`` marks calls without a group. ``alike`` marks collectives for
+    which all ranks report one size.
     """
     found = np.full(len(label), -1, np.int64)
     groups = _listed(ranks, stated)
@@ -78,7 +79,7 @@ def group_from_ranks(
 
 
 def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dict[frozenset[int], tuple[Ranks, str]]:
-    """Groups that each of their members lists exactly once, keyed by member workers."""
+    """Groups that each of their members lists exactly once, keyed by these members."""
     place = {rank: worker for worker, rank in enumerate(ranks)}
     lists: dict[str, list[ReportedGroup]] = defaultdict(list)
     for group in stated:
