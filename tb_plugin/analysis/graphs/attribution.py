@@ -31,7 +31,7 @@ def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: Even
 def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
     """Returns the operator name of each device row, as a string id.
 
-    Replayed work has an operator from its capture, other work the one that launched it.
+    For replayed work, this is the captured operator; for other work, the operator that launched it.
     """
     names: Int64 = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)

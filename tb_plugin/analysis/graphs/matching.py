@@ -151,9 +151,9 @@ class Haystack:
 def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
     """Finds eager work that equals the work of each graph.
 
-    Returns where it starts in the columns of ``sequences``. The second result contains the graphs with too many
-    candidates. Kinds, names, grids and blocks must be equal. The graph must have at least 8 kernels, and each must
-    have a recorded grid and block.
+    Returns the start indices of such work in the columns of ``sequences``, and the graphs with too many candidates.
+    Kinds, names, grids and blocks must be equal. The graph must have at least 8 kernels, and each must have a
+    recorded grid and block.
     """
     wanted = np.array([graph for graph in wanted.tolist() if _can_be_found(graphs, graphs.nodes(graph))], np.int64)
     if not len(wanted) or sequences.is_capture.all():

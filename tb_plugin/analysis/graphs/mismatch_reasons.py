@@ -84,7 +84,7 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
 
 
 def too_often(source: str, graph: int) -> Refusal:
-    """Describes that there are too many candidates to compare."""
+    """Returns the refusal of a graph that has too many candidates to compare."""
     return Refusal(source, graph, 0, "Too many other places have similar work, so not all of them were compared.")
 
 

@@ -68,7 +68,7 @@ class Replays:
     Replays have the same graph if their graph ids are equal; without ids, if their work is equal.
     """
     node: Int32 = no_rows(np.int32)
-    """Index into ``graphs`` of the node of each row. -1 = the replay differs from other replays of the graph."""
+    """Index into ``graphs`` of the node of each row. -1 = the replay ran other work than most replays of the graph."""
     graphs: Graphs = field(default_factory=Graphs)
     untied: int = 0
     """Number of device rows of graphs for which no launch and no replay id is recorded."""

@@ -19,7 +19,10 @@ CRITICAL_Q = {3: 994, 4: 926, 5: 821, 6: 740, 7: 680, 8: 634, 9: 598, 10: 568}
 
 
 def outlier_rows(values: Sequence[int]) -> list[int]:
-    """Returns the indices of unusually large values, largest first. To find small values, negate them all."""
+    """Returns the indices of unusually large values, largest first.
+
+    To find unusually small values, negate all values.
+    """
     if len(values) < FEWEST:
         return []
     middle = twice_median(values)
@@ -38,9 +41,9 @@ def twice_median(values: Sequence[int]) -> int:
 
 
 def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
-    """Indices of the values that pass the test below, in arithmetic without division and square root.
+    """Indices of the values with x - mean > 3 s.
 
-    The test is x - mean > 3 s, with s² = (n Σx² - (Σx)²) / (n (n - 1)).
+    The test uses s² = (n Σx² - (Σx)²) / (n (n - 1)), but neither divides nor takes a square root.
     """
     count, total = len(values), sum(values)
     least = MIN_SIGMAS * MIN_SIGMAS * count * (count * sum(each * each for each in values) - total * total)

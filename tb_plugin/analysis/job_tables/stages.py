@@ -23,7 +23,10 @@ TIMES = (
 
 
 def stages_of(tables: Mapping[str, pa.Table]) -> tuple[Stage, ...]:
-    """Returns the stages in pipeline order; if it is unknown, sorted by first rank. Empty if stages are unknown."""
+    """Returns the stages in pipeline order, or sorted by first rank if that order is unknown.
+
+    Empty if stages are unknown.
+    """
     every = {name: tables.get(name, job_table(name, {})) for name in (STEP_TIMES, GROUPS, LINKS, OPERATIONS)}
     times, groups = every[STEP_TIMES], every[GROUPS]
     kinds = zip(groups["kind"].to_pylist(), groups["ranks"].to_pylist(), strict=True)
@@ -40,8 +43,8 @@ def connected_stages(
 ) -> tuple[Stage, ...]:
     """Infers the stages from point-to-point messages and from the groups of other communication.
 
-    Empty without messages. Also empty if two ranks of a group exchange messages, because these do not belong to a
-    pipeline.
+    Empty without messages. Also empty if two ranks of a group exchange messages, because such messages do not
+    belong to a pipeline.
     """
     chains, stages = _Sets(), _Sets()
     for each in messages:

@@ -117,7 +117,6 @@ def link_totals(links: pa.Table) -> list[LinkTotal]:
 
 
 def link_frame(totals: list[LinkTotal]) -> Frame:
-    """Returns the table of links."""
     data = {
         "link_source": pa.array([link.source for link in totals], pa.int64()),
         "link_destination": pa.array([link.destination for link in totals], pa.int64()),

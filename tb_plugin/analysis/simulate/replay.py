@@ -28,7 +28,10 @@ _WORK_PER_BATCH = 4096
 
 @dataclass(frozen=True, eq=False)
 class Leads:
-    """How much earlier host and device finish, in nanoseconds, with shape (starts, changes)."""
+    """How much earlier host and device finish, in nanoseconds.
+
+    The shape is (pairs of initial leads, changes).
+    """
 
     host: Int64
     device: Int64
@@ -78,7 +81,7 @@ def leads_of(
 def _run(
     queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64, begins: tuple[tuple[int, int], ...]
 ) -> tuple[Int64, Int64]:
-    """Final leads of host and device, with shape (starts, changes).
+    """Final leads of host and device, with shape (pairs of initial leads, changes).
 
     The host's lead excludes the reduction of its own time.
     """

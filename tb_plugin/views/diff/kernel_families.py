@@ -1,7 +1,7 @@
 """Kernel families that are comparable across devices.
 
-An operator that encloses the launch takes precedence over the kernel name. A convolution may run one kernel on one
-device, but on another also layout changes. All these kernels are classified as convolution.
+An operator that encloses the launch takes precedence over the kernel name. For example, a convolution may run one
+kernel on one device and several on another, such as layout changes. All of these are classified as convolution.
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
 LAUNCHED, LAUNCHED_ITSELF, KERNELS = "launched_work", "launched_itself", "kernels"
-"""Columns with numbers of kernels, copies and memsets: launched in an operator or its nested operators, launched
-directly by it, and the column on the page.
+"""Columns with the number of kernels, copies and memsets that an operator launched.
+
+The first includes nested operators, the second does not. The page displays one of them as the third.
 """
 PER_STEP, TOTAL = "step", "total"
 

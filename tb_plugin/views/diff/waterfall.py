@@ -28,7 +28,7 @@ class StepTime:
 
 
 def step_time(part: Part, count: int) -> StepTime | None:
-    """Returns the sum of the Overview's steps divided by ``count``; None without steps.
+    """Returns the parts of the Overview's steps, summed and divided by ``count``; None without steps.
 
     Rounding is cumulative. So each part differs from its mean by at most 1 ns, and the parts sum to the rounded
     total.

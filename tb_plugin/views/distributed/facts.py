@@ -77,7 +77,7 @@ def total_of(rows: list[Row], key: str) -> int:
 
 
 def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
-    """Returns the rows, but with latency, wait and transfer only of calls within steps.
+    """Returns the rows, with latency, wait and transfer limited to calls within steps.
 
     Rows of workers without steps do not change.
     """

@@ -256,7 +256,7 @@ def _bound_prefixes(row: Row) -> tuple[str, str]:
 def _reports_less_transit(data: JobData, row: Row) -> bool:
     """Whether the reported transit time is less than half of the measured transfer time.
 
-    The other half is then wait for ranks that are not loaded.
+    The rest of the measured time is then wait for ranks that are not loaded.
     """
     moved = data.reported.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")

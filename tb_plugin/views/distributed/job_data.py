@@ -78,7 +78,7 @@ class JobData:
     """Workers that are ignored, each with the reason (``comparable_profiles.py``)."""
     ranks: tuple[int | None, ...]
     labels: tuple[str, ...]
-    """Sorted labels of all steps of any worker."""
+    """Labels of all steps that at least one worker has, sorted."""
     step_table: pa.Table
     """Selected steps of all workers; ``worker`` is an index into ``names``."""
     calls: JobCalls
@@ -108,7 +108,7 @@ class JobData:
         return matched[np.unique(self.calls.match[matched], return_index=True)[1]]
 
     def one_each(self, values: Int64) -> Int64:
-        """Returns one of the given values per matched collective."""
+        """Returns, for each matched collective, the value of one of its calls."""
         return values[self.first_rows]
 
     @property
@@ -118,7 +118,6 @@ class JobData:
 
     @property
     def is_single(self) -> bool:
-        """Returns whether the job has only one worker."""
         return len(self.names) == 1
 
     @cached_property
@@ -129,7 +128,6 @@ class JobData:
 
     @cached_property
     def step_counts(self) -> Int64:
-        """Returns the number of selected steps of each worker."""
         return np.bincount(self.step_places[0], minlength=len(self.names))
 
     @cached_property

@@ -178,7 +178,6 @@ def _encoded_ranks(data: pa.Table) -> pa.Table:
 
 
 def _labels(parts: Sequence[Part]) -> list[str]:
-    """Sorted labels of all steps of any worker."""
     found: set[str] = set()
     for part in parts:
         for name in (STEPS, "collectives"):
@@ -187,7 +186,6 @@ def _labels(parts: Sequence[Part]) -> list[str]:
 
 
 def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
-    """Distinct process groups of any worker."""
     rows: dict[tuple[object, object], dict[str, object]] = {}
     for part in parts:
         for row in part.frames[GROUPS].data.to_pylist():

@@ -95,7 +95,7 @@ def missing_ranks(ranks: Sequence[int | None], world_size: int | None, unread: C
     """Returns the ranks without a trace as text, such as ``ranks 3, 8–15``; empty if none is missing.
 
     Ranks in ``unread`` have an unreadable trace and are not included. The text is also empty if the world size or a
-    rank is unknown, or if two traces report one rank.
+    rank is unknown, or if two traces report the same rank.
     """
     count = missing_rank_count(ranks, world_size, unread) or 0
     if world_size is None or not count:
@@ -117,7 +117,7 @@ def _range(first: int, last: int) -> str:
 def missing_rank_count(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
     """Returns the number of ranks without a trace, excluding ranks in ``unread``.
 
-    None if the world size or a rank is unknown, or if two traces report one rank.
+    None if the world size or a rank is unknown, or if two traces report the same rank.
     """
     known = set(ranks)
     if world_size is None or None in known or len(known) < len(ranks):

@@ -261,7 +261,6 @@ _TYPES = {
 
 
 def _bounded(value: object) -> object:
-    """Clips integers to 64 bits."""
     return min(max(value, -_LARGEST), _LARGEST) if isinstance(value, int) else value
 
 

@@ -64,7 +64,6 @@ _SINGLE_FIRST = (
 
 @cached_by_argument
 def frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns the tables of the view, by name."""
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
     workers, steps, operations = table(WORKER, worker_rows(data)), _steps(data), _operations(data)
     singles, stragglers = _shortened(_singles(data)), straggler_table(data)

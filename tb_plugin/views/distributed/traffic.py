@@ -91,7 +91,7 @@ def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -
 
 
 def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64]:
-    """What a matrix row represents (rank, node or block), the titles of the rows, and the row of each rank."""
+    """Kind of the matrix rows (rank, node or block), their titles, and the row of each rank."""
     if len(ranks) <= MOST_DRAWN:
         return "rank", [str(rank) for rank in ranks.tolist()], np.arange(len(ranks))
     named = [nodes.get(rank) for rank in ranks.tolist()]

@@ -219,10 +219,7 @@ def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
 
 
 def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
-    """Input shapes and types of each row.
-
-    Kernels without recorded ones have those of the operator that launched them.
-    """
+    """Input shapes and types of each row: those of the kernel if recorded, else of the operator that launched it."""
     operator = trace.operator
     found = []
     for key, of_operators in ((_SHAPES, trace.operators.shapes), (_TYPES, trace.operators.types)):

@@ -196,7 +196,6 @@ class Classes:
 
 
 def classes_of(found: Meetings, *keys: Int64) -> Classes:
-    """Groups collectives by equal keys."""
     code = codes(*keys) if len(found) else np.empty(0, np.int64)
     order = np.lexsort((found.transfer_ns, code))
     begin = np.flatnonzero(np.diff(code[order], prepend=-1))

@@ -141,9 +141,9 @@ def _fit_rows(every: list[Fit]) -> list[Row]:
 def node_rows(data: JobData) -> list[Row]:
     """Returns one row per set of nodes that share a group, slowest set first.
 
-    ``slowdown`` compares the median transfer time of a set with the median of all sets of as many nodes. It is
-    computed for each kind of collective (kind of group, name, ranks, bytes). The row has the median over these
-    kinds.
+    ``slowdown`` is the median transfer time of a set, divided by the median over all sets with the same number of
+    nodes. It is computed for each kind of collective (kind of group, name, ranks, bytes). The row has the median
+    over these kinds.
     """
     return _node_rows(data)
 

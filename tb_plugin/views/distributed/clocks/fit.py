@@ -81,7 +81,7 @@ def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[in
 
 
 def relative_ends(a: Anchors, zero_ns: Int64) -> Float64:
-    """Returns the time from the first end of a collective to the end of each call, ns.
+    """Returns the time from the first end of a collective to the end of each of its calls, ns.
 
     These numbers are small, so floats represent them exactly.
     """
@@ -105,12 +105,10 @@ class Ends:
     """Time of the end, standardized for each worker to mean 0 and variance 1."""
 
     def by_worker(self, values: Float64) -> Float64:
-        """Sums values by worker."""
         found: Float64 = np.bincount(self.worker, values, self.workers).astype(np.float64, copy=False)
         return found
 
     def by_match(self, values: Float64) -> Float64:
-        """Sums values by collective."""
         found: Float64 = np.bincount(self.match, values, self.matches).astype(np.float64, copy=False)
         return found
 

@@ -110,7 +110,6 @@ def _partners(common: Int64, mine: Int64) -> Int64:
 
 
 def _common_prefix(first: Int64, second: Int64) -> int:
-    """Length of the common prefix of two arrays of equal length."""
     differing = first != second
     at = int(differing.argmax()) if len(differing) else 0
     return at if len(differing) and differing[at] else len(differing)

@@ -92,10 +92,10 @@ class Groups:
 def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Groups:
     """Assigns a group code to each call.
 
-    Workers often number their groups independently, so groups with one name may have different ranks. Groups with
-    equal ranks and description are one group. If a worker has two such groups, their names also count. Missing or
-    truncated ranks are filled from other calls and lists: of the same worker, or else of all workers if they agree.
-    A truncated name is replaced by a full name if only one full name ends with it.
+    Workers often number their groups independently, so groups with the same name may have different ranks. Groups
+    with equal ranks and description are one group. If a worker has two such groups, their names are compared too.
+    Missing or truncated ranks are filled from other calls and lists: of the same worker, or else of all workers if
+    they agree. A truncated name is replaced by the full name that ends with it, if there is only one.
     """
     every, which = calls.distinct
     ranks = _ranks(every, calls, stated)

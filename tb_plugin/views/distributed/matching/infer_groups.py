@@ -35,13 +35,13 @@ def fill_from_collective(label: Int64, values: Int64) -> Int64:
 def group_from_ranks(
     calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[ReportedGroup]
 ) -> tuple[Int64, list[tuple[Ranks, str]]]:
-    """Infers the group of calls without a reported group.
+    """Infers the group of calls without a reported group, from the ranks that call a collective.
 
-    Returns, for each call, an index into the second result, which contains (ranks, name); -1 = none. The calls of a
-    kind (name, dtype, elements) get a listed group if their collectives always have exactly its ranks. No group is
-    inferred if these are all ranks of the job. All ranks of the job must be loaded, with such calls in the same
-    steps, so that no trace is truncated. ``blank`` marks calls without a group. ``alike`` marks collectives for
-    which all ranks report one size.
+    Returns, for each call, an index into the second result, which contains (ranks, name); -1 = none. A kind of
+    calls (name, dtype, elements) gets a listed group if exactly the ranks of that group call its collectives. Kinds
+    that all ranks of the job call get no group. All ranks must be loaded and have such calls in the same steps.
+    Otherwise a trace may be truncated. ``blank`` marks calls without a group. ``alike`` marks collectives for which
+    all ranks report the same size.
     """
     found = np.full(len(label), -1, np.int64)
     groups = _listed(ranks, stated)

@@ -60,7 +60,7 @@ def number_calls(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
 def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]:
     """Returns the sorted distinct values of ``place``, and the most frequent kind at each.
 
-    If two kinds are equally frequent, the lowest worker decides.
+    If two kinds are equally frequent, the kind of the worker with the lowest index is used.
     """
     order = np.lexsort((worker, kind, place))
     first = np.flatnonzero(np.diff(place[order], prepend=-1) | np.diff(kind[order], prepend=-1))

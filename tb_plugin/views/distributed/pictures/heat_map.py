@@ -65,7 +65,7 @@ def heat_map_and_quantiles(data: JobData, key: str) -> tuple[Heat, Series]:
 
 
 def merge(grid: Grid, merged: int) -> Grid:
-    """Merges each ``merged`` adjacent steps into one column that contains their maximum."""
+    """Merges every ``merged`` adjacent steps into one column that contains their maximum."""
     if merged == 1:
         return grid
     low = np.where(grid.has_value, grid.values, np.iinfo(np.int64).min)
@@ -81,9 +81,9 @@ def merged_labels(labels: Sequence[str], merged: int) -> list[str]:
 
 
 def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
-    """Returns one list per share, with one value per column.
+    """Returns quantiles over the workers: one list per share, with one value per column.
 
-    The value belongs to a worker. That share of the workers has at most this value.
+    Each quantile is the value of some worker. It is not interpolated.
     """
     count = grid.has_value.sum(axis=0)
     ordered = np.sort(np.where(grid.has_value, grid.values, np.iinfo(np.int64).max), axis=0)

@@ -113,7 +113,10 @@ def _nodes(data: JobData) -> Grouping | None:
 
 
 def _kinds(data: JobData) -> Iterator[_Kind]:
-    """Groups with the same description; groups without one, by size. Overlapping groups are put in different kinds."""
+    """Kinds of groups. The groups of a kind have the same description; without descriptions, the same size.
+
+    Groups that overlap are of different kinds.
+    """
     listed: dict[str, dict[tuple[int, ...], None]] = defaultdict(dict)
     for row in data.process_groups:
         ranks = listed_ranks(row["group_ranks"], row["group_size"])

@@ -154,9 +154,9 @@ def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | Non
 
 
 def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
-    """Time of a worker that exceeds the median of all workers most, if it is an outlier.
+    """Finds the time of a worker that is farthest above the median of all workers, if it is an outlier.
 
-    For the time outside compute and communication, ``cause`` is added to the title.
+    If this is the time outside compute and communication, ``cause`` is added to the title.
     """
     best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0

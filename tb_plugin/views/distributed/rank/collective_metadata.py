@@ -118,7 +118,7 @@ class Facts:
         self._section = self._read()
 
     def from_arguments(self, rows: Int64) -> tuple[CollectiveMetadata, Bool]:
-        """Returns the metadata recorded in these rows, and marks the rows that have any."""
+        """Returns the metadata recorded in these rows, and a mask of the rows that have any."""
         place = _places(self._trace.collectives.row, rows)
         return self._section.take(place), place != MISSING
 

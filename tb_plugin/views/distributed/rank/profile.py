@@ -104,7 +104,7 @@ def frame(
     hidden: tuple[str, ...] = (),
     titles: Mapping[str, str] | None = None,
 ) -> Frame:
-    """Returns a table whose columns are metrics. Columns that only serve to compute others are not displayed."""
+    """Returns a table whose columns are metrics. Columns that are only used to compute other columns are hidden."""
     shown = [column for column in data.column_names if column not in MATERIAL]
     return Frame(name, title, METRICS.columns(*shown, hidden=hidden, titles=titles), data, key, name_column)
 
@@ -242,7 +242,10 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Devices with recorded work; without any, the host. Node and rank come from the contents or name of the file."""
+    """Devices with recorded work, or the host if there are none.
+
+    Node and rank come from the contents of the file or from its name.
+    """
     if not len(trace):
         return []
     rank = rank_of(trace.metadata)
@@ -285,7 +288,7 @@ def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
 
 
 def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
-    """For each time, the last of the first ``begun`` calls that has not ended, as an index; -1 = none."""
+    """Index of the last call that is still open at each time, among the first ``begun`` calls; -1 = none."""
     latest = [end]
     while (half := 1 << (len(latest) - 1)) * 2 <= len(end):
         latest.append(np.maximum(latest[-1][:-half], latest[-1][half:]))

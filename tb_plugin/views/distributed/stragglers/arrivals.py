@@ -58,7 +58,7 @@ class Arrivals:
     """Upper bound of the time saved if the last worker were not delayed.
 
     This is how much longer the collective blocks the reference worker than the last worker, minus ``inherited_ns``.
-    The lower bound ``low_ns`` only includes certain wait that does not overlap with other work.
+    The lower bound is ``low_ns``. It only includes wait that is certain and overlaps with no other work.
     """
     is_reliable: Bool
     """Whether the worker itself is late, rather than the start of its profiler."""

@@ -57,8 +57,8 @@ def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64
 
     Only late steps of a straggler are used, and only collectives of its main group at which it arrives last. Each
     component is compared with the median of the other ranks before the same collective. ``before`` has the time of
-    each component before each call (-1 = unknown). ``burst`` is equal for concurrent calls. Only the costliest of
-    these counts, because they have the same time before them.
+    each component before each call (-1 = unknown). ``burst`` is equal for concurrent calls. Of concurrent calls,
+    only the costliest counts, because the time before them is the same.
     """
     workers = found.significant
     if not len(workers) or any(key not in before for key in COMPONENTS):
@@ -140,9 +140,10 @@ def _costliest(selected: Bool, burst: Int64, cost: Int64) -> Bool:
 
 
 def slow_group(calls: StragglerCalls, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:
-    """Returns the group with the largest extra communication of a worker, except the group ``main``; -1 = none.
+    """Returns the group in which a worker has the largest extra communication, excluding the group ``main``; -1 =
+    none.
 
-    ``kind`` is the purpose of each group. Workers may be in different groups of one purpose, and are then compared.
+    ``kind`` is the purpose of each group. Workers are compared by purpose, even if their groups differ.
     """
     rows = np.flatnonzero((calls.step < len(steps)) & (calls.group != main))
     rows = rows[steps[calls.step[rows]]]
@@ -162,7 +163,6 @@ def slow_group(calls: StragglerCalls, kind: Int64, worker: int, others: Sequence
 
 
 def _medians(values: Int64, key: Int64) -> Int64:
-    """Median of the values of each key. Keys must be sorted."""
     first = np.flatnonzero(np.diff(key, prepend=-1))
     count = np.diff(np.append(first, len(key)))
     found = np.empty(len(first), np.int64)

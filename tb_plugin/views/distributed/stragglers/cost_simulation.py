@@ -122,7 +122,7 @@ def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
 
 
 def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
-    """For each call, the previous call on its stream if it starts as soon as that call ends, else -1.
+    """For each call that starts as soon as the previous call on its stream ends, that previous call; else -1.
 
     The second result is how long the worker was idle by then, ns. It is -1 if the call does not follow directly.
     """

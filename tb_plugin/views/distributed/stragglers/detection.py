@@ -56,7 +56,7 @@ _MIN_OTHER_COSTS = 20
 class Stragglers:
     """Lateness and cost: one row per pair of worker and group.
 
-    Columns with one value per worker, or with another shape, say so.
+    Some columns have one value per worker, or another shape. Their descriptions say so.
     """
 
     worker: Int64
@@ -77,8 +77,8 @@ class Stragglers:
     outlying: Bool
     """Marks outliers.
 
-    A worker is an outlier by z or Q, if it is last more often than by chance, or if noise does not explain its cost
-    per step.
+    A worker is an outlier if z or Q is too large, if it is last more often than by chance, or if noise does not
+    explain its cost per step.
     """
     cost_ns: Int64
     """Cost, summed over the collectives of the group."""
@@ -211,7 +211,6 @@ class _Entries:
     """Non-zero costs by worker, group and step."""
 
     row: Int64
-    """Row of Stragglers."""
     step: Int64
     cost: Int64
     low: Int64

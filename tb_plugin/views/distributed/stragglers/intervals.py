@@ -73,9 +73,9 @@ class Stretches:
     _calls: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
-        """Finds the call of each worker that matches the previous call of the leader.
+        """Finds the previous collective of each leader, as called by the worker of each call in ``of``.
 
-        -1 if there is none before the worker's burst.
+        -1 if that worker did not call it before its burst.
         """
         match, worker, before = self._calls.match, self._calls.worker, self.before[leader]
         is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last entry is for unmatched calls

@@ -23,7 +23,6 @@ class PairCalls:
     """Unmatched calls in groups of two. The other worker lacks the call and presumably arrived last."""
 
     row: Int64
-    """Row of StragglerCalls."""
     other: Int64
     """Worker whose call is missing."""
     wait_ns: Int64

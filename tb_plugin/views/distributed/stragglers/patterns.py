@@ -27,7 +27,10 @@ _MAX_SCATTER_CHANCE = 0.001
 
 
 def late_period(slow: Bool) -> int:
-    """Returns the period of the marked steps: at least 2. Few repetitions may be missing. 0 if there is no period."""
+    """Returns the period of the marked steps, at least 2, or 0 if they are not periodic.
+
+    A few repetitions may be missing.
+    """
     places = np.flatnonzero(slow)
     if len(places) < FEWEST:
         return 0
@@ -70,8 +73,8 @@ def is_rotating(slow: Bool) -> bool:
 def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
     """Returns whether chance may explain how often each worker is last.
 
-    The worker is last ``times`` out of ``trials``, among ``size`` equal workers. The test is Chernoff's bound on
-    the binomial tail, with Bonferroni correction for the workers of the group.
+    Each worker is last in ``times`` of ``trials`` collectives, among ``size`` equal workers. The test is Chernoff's
+    bound on the binomial tail, with Bonferroni correction for the workers of the group.
     """
     fair = 1 / np.maximum(size, 1)
     share = np.clip(times / np.maximum(trials, 1), 0, 1)

@@ -45,9 +45,9 @@ def inherited_cost_ns(
 def waited_elsewhere(calls: StragglerCalls) -> Int64:
     """Returns how long each call's worker waited in other groups since its group last blocked it, ns.
 
-    A blocking call synchronizes its ranks. A call that overlaps with compute does not. A call of a larger group
-    counts as a call of the group if it contains all its ranks. If one end of a message is unknown, its whole
-    duration counts as wait.
+    A blocking call synchronizes its ranks. A call that overlaps with compute does not. If another group contains
+    all ranks of the group, its calls count as calls of the group. If one end of a message is unknown, the whole
+    duration of the call counts as wait.
     """
     return _waited_elsewhere(calls, NONE_LOST, NONE_ALONE)
 

@@ -120,9 +120,7 @@ class Blame:
         return self.count > 1 and self.stragglers.pattern[worker] == SINGLE
 
     def worst_step(self, worker: int) -> tuple[str, int, float]:
-        """Returns the step in which a worker costs most, its cost in that step in ns, and the share of the step
-        time.
-        """
+        """Returns the step in which a worker costs most, with the cost in ns and its share of the step."""
         at = int(np.argmax(self.stragglers.lost_ns[worker]))
         lost, whole = int(self.stragglers.lost_ns[worker, at]), float(self.step_ns[at])
         return self.labels[at], lost, lost / whole if whole else 0.0
@@ -178,7 +176,6 @@ class Blame:
 
     @cached_property
     def root_causes(self) -> RootCauses:
-        """Returns the root cause of each worker's inherited lateness."""
         return root_causes(self.calls, self.arrived, self.stragglers, self.roots)
 
 
