@@ -26,7 +26,7 @@ from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table,
 from tb_plugin.rules import regular_rules
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tb_plugin.views.findings import VIEW
 
 Int64 = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tb_plugin.formats.ascend.cluster.numbers import float_of, scaled_integer
-from tb_plugin.formats.ascend.column_titles import CALL_TITLES, GB, MB, MS, PART_OF, TOTAL, US
+from tb_plugin.formats.ascend.communication_titles import CALL_TITLES, GB, MB, MS, PART_OF, TOTAL, US
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, LINKS, OPERATIONS, SCHEMAS
 

@@ -8,7 +8,7 @@ from typing import Any
 from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled_integer, step_of
 from tb_plugin.formats.ascend.cluster.rows import Rows, kind_of_call
 from tb_plugin.formats.ascend.cluster.texts import group_into, packets_into, step_into
-from tb_plugin.formats.ascend.column_titles import TOTAL, US
+from tb_plugin.formats.ascend.communication_titles import TOTAL, US
 from tb_plugin.formats.ascend.database.cells import Columns, Form
 from tb_plugin.formats.ascend.database.safe_open import Database
 

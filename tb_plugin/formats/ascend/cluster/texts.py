@@ -7,7 +7,7 @@ from typing import Any
 
 from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled_integer, step_of
 from tb_plugin.formats.ascend.cluster.rows import Rows, kind_of_call, text_of
-from tb_plugin.formats.ascend.column_titles import (
+from tb_plugin.formats.ascend.communication_titles import (
     BANDWIDTH,
     CALL_TITLES,
     EXAMPLE,

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.formats.ascend.column_titles import (
+from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
+from tb_plugin.formats.ascend.communication_titles import (
     CALL_TITLES,
     MB,
     MOVED_BY_CALL,
@@ -24,7 +25,6 @@ from tb_plugin.formats.ascend.column_titles import (
     TRANSIT,
     US,
 )
-from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_table
 

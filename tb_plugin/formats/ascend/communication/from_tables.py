@@ -5,7 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.formats.ascend.column_titles import (
+from tb_plugin.formats.ascend.communication.calls import bands_of, operations_of, packets_of, step_label
+from tb_plugin.formats.ascend.communication.links import Links, links_of
+from tb_plugin.formats.ascend.communication_titles import (
     BANDWIDTH,
     CALL_TITLES,
     EXAMPLE,
@@ -15,8 +17,6 @@ from tb_plugin.formats.ascend.column_titles import (
     TRANSIT,
     TRANSPORT,
 )
-from tb_plugin.formats.ascend.communication.calls import bands_of, operations_of, packets_of, step_label
-from tb_plugin.formats.ascend.communication.links import Links, links_of
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.issues import IssueLog
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tb_plugin.formats.ascend.column_titles import BANDWIDTH, EXAMPLE, GB, MB, MS, SIZE, TRANSIT, TRANSPORT
 from tb_plugin.formats.ascend.communication.calls import call_entries, operation_and_group
 from tb_plugin.formats.ascend.communication.groups import Group
 from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
+from tb_plugin.formats.ascend.communication_titles import BANDWIDTH, EXAMPLE, GB, MB, MS, SIZE, TRANSIT, TRANSPORT
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import LINKS, job_table
 
