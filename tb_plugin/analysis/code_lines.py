@@ -33,11 +33,11 @@ class CodeLines:
 
 @cached_by_argument
 def code_lines(trace: TraceTable) -> CodeLines:
-    """Returns the Python line that was executing at each host row, if recorded.
+    """Returns the Python line that was executing when each host row ran, if recorded.
 
-    Uses the innermost Python function outside the framework and the standard library. Without one, uses the
-    innermost function with a line number. Without Python calls, searches the recorded stack of the nearest
-    enclosing operator in the same way.
+    The line comes from the innermost Python function outside the framework and the standard library. If there is
+    none, it comes from the innermost function with a line number. If the trace has no Python calls, the recorded
+    stack of the nearest enclosing operator is searched in the same way.
     """
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
     names = _distinct(trace, trace.name[python])

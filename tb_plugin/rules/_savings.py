@@ -84,7 +84,7 @@ class Findings:
 
     @classmethod
     def without(cls, verdict: Verdict | None) -> Findings:
-        """Returns findings that consist of this verdict only."""
+        """Returns an empty ``Findings`` with this verdict."""
         return cls((), Saving(0.0, 0.0, 0.0, 0.0), 0.0, verdict=verdict)
 
     @property

@@ -100,7 +100,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _operators(trace: TraceTable, copies: Int64) -> str:
-    """Returns the operators that take the most copy time, as in ``aten::cat (60 %) and aten::clone (40 %)``; "" if unknown."""
+    """Returns the operators with the most copy time: ``aten::cat (60 %) and aten::clone (40 %)``; "" if unknown."""
     names, time = operator_names(trace, copies), trace.dur_ns[copies]
     launched = trace.operator[copies] != MISSING
     names[launched] = trace.name[_calling(trace, trace.operator[copies[launched]].astype(np.int64))]
