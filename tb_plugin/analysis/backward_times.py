@@ -32,7 +32,6 @@ class BackwardTimes:
 
 
 def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
-    """Returns the times of the selected backward operators."""
     every = backward_operators(trace)
     count = len(every.row)
     at = np.flatnonzero(selection.rows[every.row])

@@ -123,7 +123,7 @@ class Frame:
 
     @cached_property
     def extremes(self) -> dict[str, list[int | float]]:
-        """Returns the smallest non-zero and the largest absolute value of each numeric column."""
+        """Returns, for each numeric column, the smallest non-zero absolute value and the largest absolute value."""
         extremes: dict[str, list[int | float]] = {}
         for column in self.columns:
             values = self.data[column.metric.key]
@@ -185,9 +185,7 @@ class Analysis(Protocol[M]):
         ...
 
     @property
-    def traits(self) -> Traits:
-        """Returns how the page, the command line and the cache treat the view."""
-        ...
+    def traits(self) -> Traits: ...
 
     @property
     def scope(self) -> Scope:

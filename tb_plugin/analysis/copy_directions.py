@@ -19,8 +19,6 @@ _DIRECTION_ARGUMENT = "kind"
 
 
 class Direction(NamedTuple):
-    """A copy direction, such as host to device."""
-
     key: str
     words: str
     whither: str

@@ -32,7 +32,7 @@ class UnmatchedBackward:
 
     operators: int
     untied: int
-    """Number of these operators whose forward operator is unknown."""
+    """Number of the ``operators`` whose forward operator is unknown."""
     host_ns: int
 
 
@@ -42,9 +42,7 @@ class HostCalls:
     (``graphs/scope_calls.py``).
 
     ``parent`` is the index of the enclosing call. Times are in nanoseconds and exclude nested calls, except
-    ``host_total_ns``. ``device`` is the time of work that the call launches; ``recomputed`` is the part that
-    recomputes activations in the backward pass. ``backward_device`` and ``backward_host`` are times of the backward
-    operators that belong to the call's operators. ``in_backward`` is whether a backward operator encloses the call.
+    ``host_total_ns``.
     """
 
     row: Int64
@@ -61,11 +59,16 @@ class HostCalls:
     host_self_ns: Int64
     host_total_ns: Int64
     device: Int64
+    """Time of the device work that the call launches."""
     backward_device: Int64
+    """Device time of the backward operators that belong to the call's operators."""
     recomputed: Int64
+    """Part of ``device`` that recomputes activations in the backward pass."""
     backward_host: Int64
+    """Host time of the backward operators that belong to the call's operators."""
     operators: Int64
     in_backward: Bool
+    """Whether a backward operator encloses the call."""
     unmatched: UnmatchedBackward
 
 

@@ -92,7 +92,6 @@ class KernelClasses:
     """String id of the rule, or of the operator that launched most of the kernel's time (-1 = neither)."""
 
     def of(self, names: npt.NDArray[np.integer]) -> UInt8:
-        """Returns the class of each kernel name (string id)."""
         found: UInt8 = self.kernel_class[np.searchsorted(self.name, names)]
         return found
 
@@ -113,9 +112,9 @@ def classify_kernels(trace: TraceTable) -> KernelClasses:
     """Returns the class of each kernel name.
 
     The class comes from the first of these that applies: user rule, communication, built-in rule, launching
-    operator, other. A name is communication if all kernels with this name communicate. For launching operators, the
-    nearest enclosing operator with a known class is used. If these differ, the class with the most kernel time is
-    used.
+    operator, other. A name is communication only if all kernels with this name communicate. The operator is the
+    nearest enclosing one with a known class. If launches of one name lead to different classes, the class with the
+    most kernel time is used.
     """
     rows = np.flatnonzero(trace.kind == EventKind.KERNEL)
     names = np.unique(trace.name[rows])

@@ -192,8 +192,6 @@ def is_call(trace: TraceTable) -> Bool:
 
 @dataclass(frozen=True, eq=False)
 class CallNesting:
-    """Nesting of operator calls, by trace row."""
-
     call: Int32
     """Row of the innermost call that encloses each trace row.
 

@@ -82,7 +82,6 @@ class Failures:
 
 @cached_by_argument
 def failures_of(trace: TraceTable) -> Failures:
-    """Returns all failed requests in a trace."""
     named = trace.strings.where(lambda text: text == OUT_OF_MEMORY)[trace.name]
     row = np.flatnonzero((trace.kind == EventKind.INSTANT) & named)
     requested, allocated, reserved, kind, number = (

@@ -64,11 +64,11 @@ def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:
-    """Selects the host rows that start in these steps, and the device rows launched by host code in these steps.
+    """Returns the host rows that start in these steps, and the device rows that they launch.
 
-    A device row without a recorded launch belongs to the step in which it starts. If a phase is given, only rows
-    inside its calls are selected. If ``steps`` is None, all rows are selected; in a loaded window, only rows in its
-    complete steps. Raises BadRequest for an unknown step or phase.
+    A device row without a recorded launch belongs to the step in which it starts. If ``steps`` is None, all rows
+    are selected; in a loaded window, all rows in its complete steps. A phase limits the selection to rows inside
+    its annotations. Raises BadRequest for an unknown step or phase.
     """
     chosen = _of_steps(trace, steps)
     if not phase:

@@ -41,8 +41,6 @@ _KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
 
 @dataclass(frozen=True)
 class TrackName:
-    """Display name of a track."""
-
     title: str
     """Text that is unique among the threads of the trace, or among the streams of the device."""
     recorded: str
@@ -59,7 +57,6 @@ class TrackName:
 
 @cached_by_argument
 def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
-    """Returns the display name of each track."""
     main = main_thread(trace)
     processes = _processes(trace)
     titles, rank = _host_titles(trace, main, processes)

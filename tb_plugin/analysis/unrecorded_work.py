@@ -43,12 +43,12 @@ class _Found:
 
 @cached_by_argument
 def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
-    """Returns when a device runs unrecorded work. ``device`` is an index into ``trace.devices``.
+    """Returns when a device runs unrecorded work, without overlap with recorded work. ``device`` is an index into
+    ``trace.devices``.
 
-    Such work is inferred from delays that recorded work does not explain. In the first case, the first recorded
-    kernel of a stream starts much later after its launch than usual, while the device starts nothing else. In the
-    second case, the host waits for the device before launching anything. All launches since the start of the
-    recording are recorded, so work launched earlier caused the delay. The ranges never overlap recorded work.
+    Unrecorded work is inferred from delays that recorded work does not explain. Either the first kernel of a stream
+    starts much later after its launch than usual, although the device starts nothing else. Or the host waits for
+    the device before it launches anything. Work launched before the recording must have caused these delays.
     """
     return _found(trace, device).ranges
 

@@ -143,13 +143,12 @@ def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]
 
 
 def matrix_unit_savings(trace: TraceTable, some: Products, of: str, size: int) -> tuple[Change, Change] | None:
-    """Returns the lower and upper bound of the saving if these kernels used matrix units. None if peak rates are
+    """Returns the lower and upper bound of the saving if these kernels used matrix units, None if peak rates are
     unknown.
 
-    ``of`` is the number format; ``size`` is its bytes per element. For the upper bound, kernels reach the device's
-    peak rate. For the lower bound, they reach a third of it. For kernels without recorded shapes, the upper bound
-    is the ratio of the two formats' peak rates. The lower bound is then a speedup of 2, or the root of this ratio
-    if that is less.
+    ``of`` is the number format; ``size`` is its bytes per element. Upper bound: kernels reach the device's peak
+    rate. Lower bound: a third of it. Without recorded shapes, the speedup is at most the ratio r of the two
+    formats' peak rates, and at least min(2, sqrt(r)).
     """
     peak, bandwidth = peaks_of(trace, some.row, of)
     plain, _ = peaks_of(trace, some.row, "fp32")

@@ -24,7 +24,7 @@ Dims = tuple[int, ...]
 
 
 def names_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -> Int64:
-    """Returns the string ids of the names of these rows that match a regex. Empty if the regex is empty."""
+    """Returns the string ids of the event names in ``rows`` that match a regex. Empty if the regex is empty."""
     if not pattern or not len(rows):
         return np.empty(0, np.int64)
     used = np.zeros(len(trace.strings), np.bool_)
@@ -65,7 +65,6 @@ def input_types(text: str) -> list[str]:
 
 @cached_by_argument
 def arguments(trace: TraceTable) -> Arguments:
-    """Returns the recorded arguments of operators."""
     place = places_of(trace.operators.row, len(trace))
     return Arguments(place, np.append(trace.operators.shapes, MISSING), np.append(trace.operators.types, MISSING))
 

@@ -92,9 +92,7 @@ def is_multi_modal(steps: Steps) -> bool:
 def step_lengths(s: Scene) -> Int64:
     """Returns the duration of each step, excluding unrecorded work and waits for the profiler.
 
-    The duration is host time if the host is always busy and no device is. Device time would then make the first
-    step too long, because its device work overlaps with later steps on the host. If a device is always busy, host
-    time is not meaningful, because the host runs ahead and waits in launches.
+    This is host time if the host is always busy and no device is. Otherwise, it includes the step's device work.
     """
     steps = s.steps
     dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns

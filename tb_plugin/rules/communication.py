@@ -138,9 +138,9 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
-    """Recomputes the exposed time of collectives with a role.
+    """Recomputes the exposed time of collectives that belong to sharding, pipeline or expert parallelism.
 
-    Copies do not count as overlap, because dependent work waits during copies too.
+    Copies do not count as overlap for them, because dependent work waits during copies too.
     """
     kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
     computed = measure_within(computation_ranges(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))

@@ -53,7 +53,6 @@ class Guards:
 
 
 def spans_of(trace: TraceTable, row: Int64) -> Spans:
-    """Returns the time ranges of host rows."""
     return Spans(trace.track[row], trace.start_ns[row], trace.ends(row))
 
 

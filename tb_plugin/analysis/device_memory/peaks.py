@@ -17,8 +17,6 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Peak:
-    """A memory peak."""
-
     at: int
     """Index of the allocator event that caused the peak; -1 if the peak was reached before the first event."""
     time_ns: int

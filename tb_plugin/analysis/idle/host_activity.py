@@ -82,11 +82,10 @@ class Host:
         return found
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
-        """Returns, for each interval, the row of the longest event with the name in ``name`` that is innermost at
-        some time in the interval.
+        """Returns, for each interval, the row of the longest event with the interval's ``name`` that is innermost
+        at some time in the interval.
 
-        ``name`` contains string ids. Each must be innermost at some time in its interval, or be -1. The row is -1
-        if there is no event.
+        Each name (string id) must be innermost at some time in its interval, or be -1. The row is then -1.
         """
         times, rows = self.doing(track)
         found = np.full(len(begin), MISSING, np.int64)

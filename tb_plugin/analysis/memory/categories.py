@@ -74,7 +74,6 @@ class Categorised:
 
 
 def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categorised:
-    """Returns the category of each block of a device."""
     lives = lives_of(trace, owners, device)
     return Categorised(categories_of(lives), passes_of(lives) > 0)
 

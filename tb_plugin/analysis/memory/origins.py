@@ -47,8 +47,6 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """Origins of allocator events."""
-
     frame: Origin
     """Python line, as in ``code_lines``."""
     phase: Origin

@@ -37,8 +37,6 @@ WHY = {
 
 @dataclass(frozen=True, eq=False)
 class BlockCategories:
-    """Category of each memory block of a device."""
-
     of: Int8
     """Index into ``names`` for each block."""
     names: tuple[str, ...]

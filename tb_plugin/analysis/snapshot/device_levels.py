@@ -132,7 +132,6 @@ def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
 
 
 def levels_of(device: DeviceLevels) -> Levels:
-    """Returns the allocated, active and reserved bytes after each event of a device."""
     return _levels(device.snapshot, device.place)
 
 

@@ -46,7 +46,6 @@ class Free:
 
 
 def free_of(device: DeviceLevels, event: int) -> Free:
-    """Returns the free reserved memory of a device after an event."""
     moment = moment_at(device, event)
     rows = moment.rows
     used = moment.by_row(moment.size, moment.row)

@@ -55,7 +55,6 @@ class StackWords:
     """
     frame_text: list[str]
     is_python: npt.NDArray[np.bool_]
-    """Whether each frame is a Python frame."""
 
     def line_labels(self, stack: Ids) -> pa.Array:
         """Returns the user line of each stack, or ``NO_STACK`` if the line is unknown."""

@@ -122,7 +122,6 @@ class Moment:
 
 
 def moment_at(device: DeviceLevels, event: int) -> Moment:
-    """Returns the memory of a device after an event."""
     rows = _rows(device, event)
     live = device.live(event)
     address, size = device.block("address")[live].astype(np.int64), device.block("size")[live].astype(np.int64)

@@ -146,12 +146,10 @@ class Pyramid:
 
 
 def cell_ns(level: int) -> int:
-    """Returns the length of a cell on this level."""
     return 1 if level == 0 else 1 << (FINEST_BITS + FACTOR_BITS * (level - 1))
 
 
 def tile_ns(level: int) -> int:
-    """Returns the length of a tile on this level."""
     return TILE_CELLS * cell_ns(max(level, 1))
 
 

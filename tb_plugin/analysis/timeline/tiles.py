@@ -44,11 +44,11 @@ def parse_tiles(text: str) -> tuple[Tile, ...]:
 def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
     """Returns the first tiles as an Arrow IPC stream: at least one, and more until there are ``ENOUGH_ITEMS``.
 
-    The metadata key ``tiles`` is the number of these tiles. Each row is one item. ``tile`` is the index of its tile
-    in the request. ``start`` and ``dur`` are in nanoseconds and exact below 2**53. ``idle`` is the part of ``dur``
-    without an event. ``count`` is the number of merged events. ``event`` is the trace row of the longest event.
-    ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (the innermost nn.Module) describe that event.
-    Rows are sorted by tile, lane, row and start. Raises BadRequest for an unknown level or group.
+    The metadata key ``tiles`` is their number. Each row is an item; rows are sorted by tile, lane, row and start.
+    ``tile`` is the item's tile in the request. ``start`` and ``dur`` are nanoseconds, exact below 2**53; ``idle``
+    is the part of ``dur`` without an event. ``count`` is the number of merged events. ``event`` is the trace row of
+    the longest one, described by ``name``, ``category``, ``matrix`` and ``module``. Raises BadRequest for an
+    unknown level or group.
     """
     if not 0 <= level < len(pyramid.levels):
         raise BadRequest("There is no such level.", "level", f"Levels are numbered 0 to {len(pyramid.levels) - 1}.")
