@@ -97,7 +97,7 @@ def launched_by(trace: TraceTable, work: Int64) -> Int32:
     """Returns the row of the call that launched each device event, or of its operator if the launch is unknown (-1
     = none).
 
-    If the launch and the operator are on different threads, the launching thread only executes a queue. The
+    If the launch and the operator are on different threads, the launching thread only executes queued requests. The
     operator is then returned.
     """
     launch, operator = trace.launch[work], trace.operator[work]

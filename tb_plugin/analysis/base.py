@@ -49,7 +49,7 @@ class Traits:
     cached: bool = False
     """Whether the view's numbers for all steps are cached on disk, because every start needs them."""
     hidden: bool = False
-    """If a profile lacks the view's data, whether the page hides the view instead of disabling it."""
+    """Whether the page hides the view, instead of disabling it, for profiles that lack its data."""
     phase_note: str = "The numbers are not limited to a phase."
     """Explains why the phase filter does not apply to the view. Empty if it applies."""
     tables: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ class Part:
     """Whether ``part`` already applied the search and filters. They then select events instead of table rows."""
 
     def remaining(self, params: Params) -> Params:
-        """Returns ``params``, without the search and filters if ``part`` already applied them."""
+        """Removes search and filters from ``params`` if ``part`` already applied them."""
         return replace(params, search="", where=()) if self.searched else params
 
 
@@ -306,7 +306,7 @@ def values_of(column: pa.ChunkedArray) -> list[Scalar]:
 
 
 def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
-    """Returns the indices of the rows that match search and filters in sort order, and this sort order.
+    """Returns the sorted indices of the rows that match the search and the filters, and the sort order.
 
     Raises BadRequest for an unknown column or invalid regex.
     """

@@ -77,7 +77,8 @@ def awaits_thread(trace: TraceTable) -> Bool:
 
 @cached_by_argument
 def profiler_waits(trace: TraceTable) -> Ranges:
-    """Returns when a thread waits for another thread of its process while the profiler works in this process.
+    """Returns the time ranges in which a thread waits for another thread of its process while the profiler works in
+    this process.
 
     No fix can save this time, because it would not be spent without the profiler.
     """

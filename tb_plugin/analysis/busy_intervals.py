@@ -35,7 +35,10 @@ def covered_work(trace: TraceTable) -> Int64:
 
 @cached_by_argument
 def device_busy(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns when each device is busy on any stream. Keys are indices into ``trace.devices`` (-1 = unknown)."""
+    """Returns the time ranges in which each device is busy on any stream.
+
+    Keys are indices into ``trace.devices`` (-1 = unknown).
+    """
     rows = covered_work(trace)
     order = stable_order(trace.device[rows])
     rows = rows[order]

@@ -35,7 +35,7 @@ _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
 
 
 def exposed_ranges(trace: TraceTable) -> Ranges:
-    """Returns when communication runs while no computation, copy or memset runs."""
+    """Returns the time ranges in which communication runs while no computation, copy or memset runs."""
     talking = communication_ranges(trace)
     if not len(talking):
         return EMPTY
@@ -44,14 +44,14 @@ def exposed_ranges(trace: TraceTable) -> Ranges:
 
 
 def communication_ranges(trace: TraceTable) -> Ranges:
-    """Returns when a collective runs on any thread or device."""
+    """Returns the time ranges in which a collective runs on any thread or device."""
     return _covered(trace, is_communication(trace))
 
 
 def computation_ranges(trace: TraceTable) -> Ranges:
-    """Returns when a kernel other than communication runs.
+    """Returns the time ranges in which a kernel other than communication runs.
 
-    If the trace has no such kernels, returns when the CPU computes.
+    If the trace has no such kernels, returns the time ranges in which the CPU computes.
     """
     kernels = _covered(trace, (trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     return kernels if len(kernels) else _host_computation(trace)
@@ -83,7 +83,8 @@ def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:
 
 
 def _host_computation(trace: TraceTable) -> Ranges:
-    """Returns when a thread runs operators that are not part of a collective and not blocked by one.
+    """Returns the time ranges in which a thread runs operators that are not part of a collective and not blocked by
+    one.
 
     A thread that calls a collective computes nothing until the call returns. The process group's own work runs at
     the same time.
@@ -97,7 +98,9 @@ def _host_computation(trace: TraceTable) -> Ranges:
 
 
 def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
-    """Returns when operators outside of collectives run, excluding blocking collective calls on the same thread."""
+    """Returns the time ranges in which operators outside of collectives run, excluding blocking collective calls on
+    the same thread.
+    """
     # Maps the times of all threads to one axis, with a separate range for each thread.
     both = np.concatenate((operators, calls))
     times, place = np.unique(np.concatenate((trace.start_ns[both], trace.ends(both))), return_inverse=True)

@@ -142,8 +142,8 @@ def classify_kernels(trace: TraceTable) -> KernelClasses:
 
 
 def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None:
-    """Stores the class with the most time according to the launching operators in ``found``, and the operator that
-    determined it.
+    """Sets the class of each kernel name in ``found`` from the operators that launch most of its time, and stores
+    the operator.
     """
     known = _nearest_known(trace, rows)
     rows, known = rows[known != MISSING], known[known != MISSING]

@@ -29,7 +29,7 @@ def first_reported_text(trace: TraceTable, keys: Sequence[str], rows: Int64) -> 
 
 @cached_by_argument
 def on_counted_cores(trace: TraceTable) -> Bool:
-    """Returns a mask of the kernels on cores whose time the profiler's operator tables show separately."""
+    """Returns a mask of the kernels on core types that have separate times in the profiler's operator tables."""
     facts = trace.recorder.kernels
     flags = np.zeros(len(trace), np.bool_)
     ids = {trace.strings.find(text) for text in facts.counted} - {MISSING}

@@ -61,7 +61,9 @@ class Calls:
     kernel_self_ns: Int64
     kernel_total_ns: Int64
     core_self_ns: Int64
-    """Self time of kernels on cores whose time the profiler shows separately (``KernelFacts.counted``)."""
+    """Self time of kernels on core types that have separate times in the profiler's operator tables
+    (``KernelFacts.counted``).
+    """
     core_total_ns: Int64
     eligible: Bool
     stacks: list[str]

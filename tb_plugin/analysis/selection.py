@@ -25,7 +25,7 @@ EVERYTHING: Chosen = (None, "", "")
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A mask of the selected rows, and notes that tell the user what they cover."""
+    """A mask of the selected rows, and notes for the user on what the selection covers."""
 
     rows: Bool
     coverage: CoverageInfo

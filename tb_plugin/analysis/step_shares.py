@@ -65,7 +65,7 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
 
 
 def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
-    """Returns when each category is active, without the calls in ``later``."""
+    """Returns the time ranges in which each category is active, without the calls in ``later``."""
     named = (each for each in CATEGORIES[:-1] if each != UNRECORDED)
     when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in named}
     return when | {"communication": exposed_ranges(trace), UNRECORDED: any_unrecorded(trace)}

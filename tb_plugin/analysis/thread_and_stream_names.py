@@ -236,7 +236,7 @@ def _matching_texts(trace: TraceTable, pattern: str) -> Bool:
 
 
 def _outermost_frames(trace: TraceTable) -> dict[int, str]:
-    """Returns the name of the first Python call on each track that is not a common entry frame."""
+    """Returns, for each track, the name of the first Python call that is not a common entry frame."""
     rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
     if not len(rows):
         return {}

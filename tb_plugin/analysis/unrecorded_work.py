@@ -43,8 +43,8 @@ class _Found:
 
 @cached_by_argument
 def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
-    """Returns when a device runs unrecorded work, without overlap with recorded work. ``device`` is an index into
-    ``trace.devices``.
+    """Returns the time ranges in which a device runs unrecorded work, without overlap with recorded work.
+    ``device`` is an index into ``trace.devices``.
 
     Unrecorded work is inferred from delays that recorded work does not explain. Either the first kernel of a stream
     starts much later after its launch than usual, although the device starts nothing else. Or the host waits for
@@ -55,7 +55,7 @@ def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
 
 @cached_by_argument
 def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns when each device runs recorded or unrecorded work. All other time is idle time.
+    """Returns the time ranges in which each device runs recorded or unrecorded work. All other time is idle time.
 
     The keys are the same as in ``device_busy``.
     """
@@ -64,7 +64,7 @@ def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
 
 @cached_by_argument
 def any_unrecorded(trace: TraceTable) -> Ranges:
-    """Returns when at least one device runs unrecorded work and no device runs recorded work."""
+    """Returns the time ranges in which at least one device runs unrecorded work and no device runs recorded work."""
     found = [unrecorded_work(trace, device) for device in device_busy(trace)]
     return subtract(join(EMPTY, *found), join(EMPTY, *device_busy(trace).values()))
 

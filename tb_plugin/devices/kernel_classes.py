@@ -135,7 +135,7 @@ def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
 def _cached_positions(rules: tuple[Rule, ...]) -> dict[str, int]:
     """Returns the cache of matches for these rules.
 
-    Without it, compiling the regexes can take longer than reading a small trace.
+    It exists because compiling the regexes can take longer than reading a small trace.
     """
     return {}
 

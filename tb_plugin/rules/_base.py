@@ -256,23 +256,26 @@ class Scene:
         return rows[np.lexsort((self.trace.start_ns[rows], -self.trace.dur_ns[rows]))]
 
     def covered(self, rows: Int64) -> Ranges:
-        """Returns when these host events run in the steps, excluding waits for the profiler."""
+        """Returns the time ranges in which these host events run in the steps, excluding waits for the profiler."""
         return subtract(self.open(rows), self.profiler_waits)
 
     def open(self, rows: Int64) -> Ranges:
-        """Returns when these host events run in the steps, including waits for the profiler."""
+        """Returns the time ranges in which these host events run in the steps, including waits for the profiler."""
         return intersect(union(self.trace.start_ns[rows], self.trace.ends(rows)), self.host)
 
     @cached_property
     def once(self) -> Ranges:
-        """Returns when ``threads`` initialise the driver, load code or capture graphs. Compilation is excluded."""
+        """Returns the time ranges in which ``threads`` initialise the driver, load code or capture graphs.
+
+        Compilation is excluded.
+        """
         doing = [delaying_ranges(self.trace, thread) for thread in self.threads]
         set_up = join(EMPTY, *(each[cause] for each in doing for cause in (Cause.INITIALISATION, Cause.CAPTURE)))
         return subtract(set_up, join(EMPTY, *(each[Cause.COMPILATION] for each in doing)))
 
     @cached_property
     def profiler_waits(self) -> Ranges:
-        """Returns when the host waits for the profiler in the steps."""
+        """Returns the time ranges in which the host waits for the profiler in the steps."""
         return intersect(profiler_waits(self.trace), self.host)
 
     def line(self, rows: Int64) -> str:

@@ -177,7 +177,7 @@ def _with_around(trace: TraceTable, row: Int64) -> Bool:
 
 
 def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
-    """Returns the outermost operator around each wait that spends at least 90 % of its time in it."""
+    """Returns, for each wait, the outermost enclosing operator that does almost nothing except wait."""
     for _ in range(_DEEP):
         outer = trace.operator[place]
         hardly = (outer != MISSING) & (trace.dur_ns[place] >= _MOSTLY * trace.dur_ns[outer])

@@ -14,7 +14,10 @@ from tb_plugin.rules._base import Scene
 Int64 = npt.NDArray[np.int64]
 
 HIDDEN = 0.75
-"""Share of a copy's time that overlapping it saves at least. Copies and computation share the memory bandwidth."""
+"""Minimum share of a copy's time that is saved by overlapping the copy.
+
+Copies and computation share the memory bandwidth.
+"""
 
 
 def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
@@ -45,7 +48,7 @@ def overlapped_ns(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
 
 
 def other_work(trace: TraceTable, device: int, rows: Int64) -> Ranges:
-    """Returns when a device runs work that is not in ``rows``."""
+    """Returns the time ranges in which a device runs work that is not in ``rows``."""
     work = covered_work(trace)
     left = np.ones(len(trace), np.bool_)
     left[rows] = False

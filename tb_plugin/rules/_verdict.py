@@ -27,7 +27,7 @@ from tb_plugin.rules._base import Scene
 from tb_plugin.rules._limits import Limit
 
 MIN_SHARE = 0.2
-"""Minimum share of the steps for a limit other than kernels."""
+"""Minimum share of the steps that a cause must take to be the limit. Does not apply to kernels."""
 MIN_UNRECORDED = 0.5
 """If at least this share of kernel launches has no recorded kernel, idle time is unknown."""
 MIN_UNKNOWN = 0.5
@@ -57,13 +57,13 @@ class Verdict:
 
     limit: Limit
     category: str
-    """Largest category of the step breakdown that belongs to the limit."""
+    """Largest category of the step breakdown among those that belong to the limit."""
     part_ns: int
     total_ns: int
     mix: Mapping[KernelClass, int]
     """Kernel time by class, excluding communication."""
     earlier: Ranges
-    """When a device runs unrecorded work during the steps."""
+    """Time ranges in which a device runs unrecorded work during the steps."""
     recorded: float = 1.0
     """Recorded share of the operators or of the launched kernels; 1 for limits that do not depend on it."""
 
@@ -142,7 +142,9 @@ def _done_once(s: Scene) -> dict[Limit, int]:
 
 
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns when a device runs unrecorded work during these steps, excluding waits for the profiler."""
+    """Returns the time ranges in which a device runs unrecorded work during these steps, excluding waits for the
+    profiler.
+    """
     ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
     within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, profiler_waits(trace))

@@ -81,8 +81,8 @@ def _lower_precision(s: Scene) -> str:
 
 @dataclass(frozen=True)
 class MatrixEligible:
-    """Kernel time of operators that could use matrix units, as shares of all operators' kernel time. 0 without
-    kernels.
+    """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators. 0
+    without kernels.
     """
 
     ratio: float
@@ -93,7 +93,9 @@ class MatrixEligible:
 
 @cached_by_argument
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
-    """Returns the kernel time of operators that could use matrix units, as a share of all operators' kernel time."""
+    """Returns the kernel time of operators that could use matrix units, as shares of the kernel time of all
+    operators.
+    """
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     position = places_of(operators, len(trace))
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)

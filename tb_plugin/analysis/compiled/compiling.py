@@ -178,7 +178,9 @@ def wrapper_times(trace: TraceTable) -> Int64:
 
 
 def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns when wrapper overhead occurs in these compiled calls and in compiled calls nested in them."""
+    """Returns the time ranges in which wrapper overhead occurs in these compiled calls and in compiled calls nested
+    in them.
+    """
     row = regions_of(trace).row[call]
     found = EMPTY
     for track in np.unique(trace.track[row]).tolist():
@@ -188,8 +190,8 @@ def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
 
 
 def _covered(trace: TraceTable, track: int) -> Ranges:
-    """Returns when a thread runs anything in compiled calls that is not wrapper overhead, such as operators or
-    guard checks.
+    """Returns the time ranges in which a thread runs anything in compiled calls that is not wrapper overhead, such
+    as operators or guard checks.
     """
     rows = np.concatenate((_busy(trace), compilations_of(trace).row))
     mine = rows[trace.track[rows] == track]

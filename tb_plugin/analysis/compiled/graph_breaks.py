@@ -87,8 +87,8 @@ def place_of(trace: TraceTable, code: int) -> str | None:
 
 
 def cost_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns when guard checks and wrapper overhead occur in these compiled calls and in compiled calls nested in
-    them.
+    """Returns the time ranges in which guard checks and wrapper overhead occur in these compiled calls and in
+    compiled calls nested in them.
     """
     guards = guards_of(trace)
     checks = guards.row[np.isin(checked_for(trace), call)]

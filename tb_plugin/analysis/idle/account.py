@@ -37,7 +37,7 @@ class Gaps:
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """Idle time of one device, in segments sorted by time. Together, the segments are exactly as long as all gaps."""
+    """Idle time of one device, in segments sorted by time. The segments cover all idle gaps exactly."""
 
     gaps: Gaps
     start_ns: Int64

@@ -42,7 +42,7 @@ def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
 
 
 def delaying_ranges(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
-    """Returns, by cause, when a thread does something that may delay a device.
+    """Returns, by cause, the time ranges in which a thread may delay a device.
 
     Ranges of different causes may overlap.
     """

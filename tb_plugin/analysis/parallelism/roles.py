@@ -183,7 +183,7 @@ def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Sets the roles of expert work. An all-to-all gets a role by order only if there are expert GEMMs."""
+    """Sets the roles of expert work. If there are no expert GEMMs, an all-to-all gets a role only by name."""
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     kernels = trace.kind[work] == EventKind.KERNEL
     own = {pattern: name_matches(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}

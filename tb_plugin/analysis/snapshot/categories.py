@@ -82,8 +82,8 @@ def _none(count: int, source: Source) -> BlockCategories:
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
     """Returns the categories recorded in the snapshot.
 
-    Blocks without a category have the category unknown. If there are more categories than int8 codes, so do blocks
-    with one of the last categories.
+    Blocks without a category are unknown. If there are more categories than int8 codes, blocks of the last
+    categories are unknown too.
     """
     ids, of = np.unique(stated, return_inverse=True)
     texts = [

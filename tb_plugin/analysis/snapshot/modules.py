@@ -18,7 +18,7 @@ from tb_plugin.model.snapshot.table import Snapshot
 def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
     """Returns the module that each stack runs in, null if unknown. The last entry is for index -1.
 
-    This is the innermost module whose ``forward`` is user code. If there is none, it is the innermost module.
+    The module is the innermost one whose ``forward`` is user code. If there is none, it is the innermost module.
     """
     stacks, patterns = snapshot.stacks, snapshot.recorder.stages
     frames = _Frames(snapshot, patterns.forward, patterns.setup)

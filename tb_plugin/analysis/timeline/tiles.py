@@ -45,10 +45,7 @@ def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
     """Returns the first tiles as an Arrow IPC stream: at least one, and more until there are ``ENOUGH_ITEMS``.
 
     The metadata key ``tiles`` is their number. Each row is an item; rows are sorted by tile, lane, row and start.
-    ``tile`` is the item's tile in the request. ``start`` and ``dur`` are nanoseconds, exact below 2**53; ``idle``
-    is the part of ``dur`` without an event. ``count`` is the number of merged events. ``event`` is the trace row of
-    the longest one, described by ``name``, ``category``, ``matrix`` and ``module``. Raises BadRequest for an
-    unknown level or group.
+    docs/http.md describes the columns. Raises BadRequest for an unknown level or group.
     """
     if not 0 <= level < len(pyramid.levels):
         raise BadRequest("There is no such level.", "level", f"Levels are numbered 0 to {len(pyramid.levels) - 1}.")
