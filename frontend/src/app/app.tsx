@@ -22,7 +22,7 @@ import {
 } from '../lib/profiles'
 import { pageOfView } from '../pages'
 import { useCatalog, useProfile } from '../state/data'
-import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/route'
+import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/urlState'
 import { Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel } from '../widgets/problem'

@@ -1,4 +1,4 @@
-"""The view ``distributed``."""
+"""Entry of the Distributed view."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GROUP_FACTS = {
     "transfer_ns": "transfer_ns",
     "other_ns": "step_other_ns",
 }
-"""Maps the facts of a worker in a report to columns of the table of workers."""
+"""Maps each value of a worker in a report to a column of the workers table."""
 
 VIEW = ViewEntry(
     __name__,
@@ -84,7 +84,7 @@ VIEW = ViewEntry(
             "collective), `nodes` (per set of nodes with common groups). (Two tables are only available by "
             "name. `meetings` lists links between timelines. Its parameter `within` is given once per "
             "selected worker: `worker:start_ns:end_ns` in the time of that worker. The table lists the "
-            "calls of each collective that overlaps a range and has calls of at least two selected workers. "
+            "calls of each collective that overlaps a range and involves at least two selected workers. "
             "`partners` lists the calls of one collective on all workers, "
             "latest first. The parameters `of` (a worker) and `event`, `start_ns` or `call` identify a call "
             "of the collective. The table is empty if no such call exists. The answer is 400 if no call is "

@@ -51,7 +51,10 @@ def _offsets_notice(data: JobData) -> Notice | None:
 
 
 def _residuals_notice(data: JobData) -> Notice | None:
-    """Clocks whose error exceeds their offsets, so correcting them does not improve the alignment."""
+    """Notice about clocks with an error larger than their offset.
+
+    Correcting such clocks does not improve the alignment.
+    """
     clocks = data.clocks
     offset = clocks.offset_ns[clocks.comparable & data.is_zero_reported & (clocks.connected == 0)]
     difference = int(offset.max() - offset.min()) if len(offset) else 0
@@ -73,7 +76,7 @@ def _residuals_notice(data: JobData) -> Notice | None:
 
 
 def _unknown_notice(data: JobData) -> Notice | None:
-    """Workers that share too few collectives with the largest connected set of workers."""
+    """Notice about workers with unknown clocks: they share too few collectives with most other workers."""
     unknown = np.flatnonzero(data.clocks.connected != 0)
     if not len(unknown) or len(data.first_rows) < FEWEST:
         return None
@@ -110,15 +113,17 @@ def _late_start_notice(data: JobData) -> Notice | None:
         return None
     begin = data.clocks.begin_ns[data.clocks.comparable]
     text = (
-        "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace may be due "
-        "to a late profiler start, so it is ignored ({arrivals_later} times)."
+        "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace is "
+        "ignored ({arrivals_later} times): it may be due to a late profiler start."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
 
 
 def _transfer_notice(data: JobData) -> Notice | None:
-    """Two estimates of transfer that disagree: the shortest call, and the time from last start to last end."""
+    """Notice if two estimates of transfer time disagree: the shortest call, and the time from last start to last
+    end.
+    """
     calls, first = data.calls, data.first_rows
     both = first[data.sure.moved[first] & (calls.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
     # Each clock may be wrong by its residual.

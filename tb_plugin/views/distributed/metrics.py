@@ -1,4 +1,4 @@
-"""Metrics of the view Distributed."""
+"""Metrics of the Distributed view."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ METRICS = SHARED.adding(
             "arrival": (
                 "Arrival",
                 (
-                    "known: reliable order. below the residual: starts closer than clock accuracy. recording begins "
+                    "known: reliable order. below the residual: starts closer than clock accuracy. recording starts "
                     "later: late recording. clocks unknown: too few anchors. alone: one rank."
                 ),
             ),
