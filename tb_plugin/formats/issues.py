@@ -1,4 +1,4 @@
-"""Problems found while reading a file, with counts."""
+"""Problems found while reading a file, with their numbers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Entry:
 
 @dataclass
 class IssueLog:
-    """Collects problems. ``issues()`` returns them as immutable objects."""
+    """Collects problems during a read."""
 
     entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
 
@@ -94,13 +94,13 @@ class IssueLog:
             entry.examples.append(example[:EXAMPLE_CHARS])
 
     def note(self, code: str, text: str, offset: int | None = None) -> None:
-        """Adds a note about the file that does not affect any event."""
+        """Adds a note about the file. A note does not affect any event."""
         self.add(code, "note", offset, text=text)
 
     def issues(self) -> tuple[Issue, ...]:
-        """Returns all issues. Their order does not depend on the chunk size.
+        """Returns all problems. Their order does not depend on the chunk size.
 
-        If a code has more than MAX_TEXTS texts, the rarest are merged into one entry.
+        If a code has more than MAX_TEXTS texts, the rarest texts are merged into one entry.
         """
         by_code: dict[str, list[_Entry]] = {}
         for (code, _), entry in sorted(self.entries.items(), key=lambda item: item[0]):

@@ -1,6 +1,7 @@
 """Explanations for files that no reader supports.
 
-A new reader for such a format claims its file names (``Candidate.certain``) or deletes the entry here.
+A new reader for such a file type claims its file names (``Candidate.certain``), or its author deletes the entry
+here.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ class Foreign:
     """A type of file that is not a supported profile."""
 
     text: str
-    """Describes the file and what to do with it."""
+    """Description of the file, and what the user can do."""
     path: str | None = None
-    """Regular expression for the path. If it has a group ``folder``, that folder is listed as one item."""
+    """Regular expression for the path. If it has a group ``folder``, the whole folder is listed as one item."""
     head: bytes | None = None
     """Regular expression for the first bytes."""
     is_empty: bool = False  # matches only empty files
     is_last: bool = False  # applies only after every reader has refused the file
     is_part: bool = False
-    """The file is part of a larger profile. Its path is checked even if the user chose this file."""
+    """True if the file is part of a larger profile. Then ``path`` is checked even if the user chose this file."""
 
 
 _ASCEND = (
@@ -228,11 +229,11 @@ _UNCLAIMED_NAMES = (
 
 
 def identify_unsupported(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
-    """Returns a description of an unsupported file, based on its path and first (uncompressed) bytes; "" if
-    unknown.
+    """Returns a description of an unsupported file, based on its path and first bytes (uncompressed), or "" if the
+    type is unknown.
 
-    ``is_refused``: every reader has rejected it. ``is_chosen``: the user chose the file, so its path only counts
-    for entries with ``is_part``.
+    ``is_refused``: every reader has rejected the file. ``is_chosen``: the user chose the file, so its path matters
+    only for entries with ``is_part``.
     """
     text = text_start(head)
     for kind in FOREIGN:
@@ -254,7 +255,10 @@ def _by_path() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @functools.lru_cache(_CACHED_PATHS)
 def place_of(path: str) -> tuple[str, str]:
-    """Returns the file or its folder, and a description, based on the path alone; ("", "") if unknown."""
+    """Returns the file or its folder, and a description, based only on the path.
+
+    Returns ("", "") if the type is unknown.
+    """
     for pattern, text in _by_path():
         if found := pattern.search(path):
             folder = found.groupdict().get("folder")
@@ -263,12 +267,15 @@ def place_of(path: str) -> tuple[str, str]:
 
 
 def advice_for_unread(path: str) -> str:
-    """Returns what to do about a file that no reader claims; "" if it does not look like a recording."""
+    """Returns advice for a file that no reader claims, or "" if the file name is not that of a recording."""
     return next((text for name, text in _UNCLAIMED_NAMES if re.search(name, path, re.IGNORECASE)), "")
 
 
 def in_short(explained: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Merges equal explanations. If there are many places, they become one folder and a count."""
+    """Merges equal explanations.
+
+    If many files have the same one, they are replaced by their common folder and a count.
+    """
     by_text: dict[str, dict[str, None]] = defaultdict(dict)
     for place, text in explained:
         by_text[text][place] = None

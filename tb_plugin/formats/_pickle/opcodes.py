@@ -10,7 +10,7 @@ from typing import Any
 def fill(target: Any, items: list[Any]) -> None:
     """Adds key-value pairs to a dict.
 
-    Skips keys that are not texts: they are unused, and could be crafted to collide.
+    Skips keys that are not texts. They are unused, and an attacker could choose them to collide.
     """
     if type(target) is not dict:
         raise TypeError("no dict to fill")

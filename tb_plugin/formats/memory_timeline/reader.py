@@ -39,11 +39,9 @@ class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
     """Reads the JSON and raw JSON of ``export_memory_timeline`` piece by piece."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawCategoryMemory:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         rows = _Rows(log)
 

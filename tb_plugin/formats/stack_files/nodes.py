@@ -1,6 +1,6 @@
-"""Stacks by CUDA graph node, as ``torch.cuda`` dumps them.
+"""Stacks by CUDA graph node, in the form that ``torch.cuda`` writes.
 
-The file is an object that maps decimal node ids to multi-line texts.
+The file is an object that maps decimal node ids to texts of several lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _LOOKS = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """The calls that launched nodes. The value of a call is the number of nodes launched directly in it."""
+    """Calls in the stacks of graph nodes.
+
+    The value of a call is the number of nodes that this call launched directly.
+    """
 
     names: pa.Array
     places: Places
@@ -66,7 +69,7 @@ def node_stacks(stacks: Mapping[str, Any], text_id: Callable[[str], int]) -> tup
     """Returns the stack of each node, and the number of invalid entries.
 
     ``stacks`` maps decimal node ids to lines ``file:line:function``, innermost call first. ``text_id`` returns the
-    string id of a text. Calls are formatted as in traces: ``file(line): function``.
+    string id of a text. In the result, calls have the form used in traces: ``file(line): function``.
     """
     calls: dict[tuple[int, str], int] = {}  # key: index of the calling call, and the line
     known: dict[str, int] = {}

@@ -31,7 +31,7 @@ _WITHOUT_BLANKS = (
     (r"^<built-in_(method|function)_", r"<built-in \1 "),
     (r"^(<built-in method .+)_of_(.+)_object>$", r"\1 of \2 object>"),
 )
-"""Substitutions that restore names as in traces.
+"""Substitutions that give frames the same names as in traces.
 
 They remove object addresses, and restore the spaces that export_stacks replaced by underscores.
 """
@@ -44,11 +44,9 @@ class StackFilesReader(DeclaredReader, entry=FORMATS[0]):
     """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> StackProfile:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             profile = _read(source.names()[0], stream, options.chunk_bytes, log)

@@ -1,4 +1,4 @@
-"""speedscope's JSON: sampled and evented profiles, one thread each."""
+"""speedscope's JSON: sampled and evented profiles. Each profile becomes a thread."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ class _Profile(Struct):
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """The merged stacks of all profiles. ``event_count``: samples and events in the file, including skipped ones."""
+    """The merged stacks of all profiles.
+
+    ``event_count`` is the number of samples and events in the file, including skipped ones.
+    """
 
     names: pa.Array
     places: Places
@@ -83,7 +86,7 @@ class Profiles:
 
 
 def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
-    """Reads all profiles of a document. Raises UnreadableTrace if it contains none."""
+    """Reads all profiles of a document. Raises UnreadableTrace if the document contains no profiles."""
     frames, profiles, is_complete = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
     names = [_name(frame) for frame in frames]
     threads: list[str] = []
@@ -119,7 +122,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
 def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
     """Returns frames, profiles, and whether the document is complete.
 
-    From a damaged one, reads the part before the damage.
+    In a damaged document, only the part before the damage is read.
     """
     try:
         root = msgspec.json.decode(data)
@@ -138,7 +141,7 @@ def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
 
 
 def _items(text: str, opening: str) -> tuple[list[Any], int]:
-    """Returns the readable objects of a list, and the offset after them."""
+    """Returns the readable objects of a list, and the offset after the last of them."""
     begin = re.search(opening, text)
     at = begin.end() if begin else len(text)
     found: list[Any] = []
@@ -174,7 +177,7 @@ def _converted(raw: Any, log: IssueLog) -> _Profile | None:
 
 
 def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Returns the stacks of a sampled profile. Without weights, each sample has weight 1."""
+    """Returns the stacks of a sampled profile. If the file contains no weights, each sample has weight 1."""
     length = np.fromiter(map(len, profile.samples), np.int64, len(profile.samples))
     total = int(length.sum())
     frame = np.fromiter(map(_small, chain.from_iterable(profile.samples)), np.int64, total)
@@ -202,7 +205,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
 def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Returns a boolean mask of implausible times, by the same rule as in a trace.
 
-    All False for units other than time.
+    If the unit is not a unit of time, all items are False.
     """
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
@@ -211,14 +214,14 @@ def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> np
 
 
 def _small(number: int) -> int:
-    """Returns an index; -1 = invalid."""
+    """Returns ``number``, or -1 if it is not a valid index."""
     return number if 0 <= number < 2**31 else -1
 
 
 def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
     """Returns the stacks of an evented profile.
 
-    The time between two events is attributed to the innermost open frame.
+    The time between two events is added to the innermost open frame.
     """
     events = profile.events
     at, good = _scaled([event.at for event in events], scale)
@@ -275,7 +278,10 @@ _KINDS = {"sampled": _sampled, "evented": _evented}
 
 
 def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
-    """Returns the last opening event (of ``rows``) at level ``wanted`` up to index ``until``; -1 at level 0."""
+    """Returns the last opening event at level ``wanted`` up to index ``until``; -1 at level 0.
+
+    ``rows`` contains the indices of opening events.
+    """
     size = len(level) + 1
     order = np.lexsort((rows, level[rows]))
     keys = level[rows][order] * size + rows[order]
@@ -284,7 +290,7 @@ def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
 
 
 def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Returns values times ``scale`` as integers, and a boolean mask of the valid ones."""
+    """Returns values times ``scale`` as integers, and a boolean mask of the valid values."""
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)
