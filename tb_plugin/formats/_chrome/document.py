@@ -82,7 +82,7 @@ class Document:
             self.is_bare_list = True
             self._drop(first)
             if bytes(self._data[self._skip(1) :][:1]) not in (b"{", b"]", b""):
-                raise UnreadableTrace("The list contains no trace events.", do=CHOOSE)
+                raise UnreadableTrace("The list in this file contains no trace events.", do=CHOOSE)
             self._read_list()
             self._read_after_bare_list()
         elif root == b"{":
@@ -98,7 +98,7 @@ class Document:
             raise UnreadableTrace("The archive is damaged at the start.", do="Copy it again, or record it again.")
         elif not root:
             raise UnreadableTrace(
-                "The file is empty.", do="Record again: the program may have ended before the file was written."
+                "The file is empty.", do="Record again. The program may have stopped before it wrote the file."
             )
         else:
             raise UnreadableTrace("The file contains neither a JSON object nor a list.", do=CHOOSE)
@@ -131,7 +131,9 @@ class Document:
     def _read_object(self) -> None:
         head = self._find_list()
         if head is None:
-            raise UnreadableTrace("The file contains no event list.", do="The file may be truncated, or not a trace.")
+            raise UnreadableTrace(
+                "The file contains no event list.", do="The file may be truncated, or it may not be a trace."
+            )
         self._add_metadata(head, closed=False)
         while True:
             if self._data[:1] == b"[":

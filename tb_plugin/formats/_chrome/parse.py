@@ -87,7 +87,7 @@ def single_pass(
 
 def no_events() -> UnreadableTrace:
     """Returns the error for a JSON list that does not contain events."""
-    return UnreadableTrace("The list contains no trace events.", do=CHOOSE)
+    return UnreadableTrace("The list in this file contains no trace events.", do=CHOOSE)
 
 
 @contextmanager

@@ -163,7 +163,8 @@ class Machine:
         if self._words > self._max_words:
             size = self._stored()
             raise TooLarge(
-                f"its objects need over {8 * self._max_words >> 20:,} MiB, too much for a {self._noun} of {size:,} bytes"
+                f"the objects in the file need over {8 * self._max_words >> 20:,} MiB, "
+                f"which is too much for a {self._noun} of {size:,} bytes"
             )
 
     # -- the file
@@ -185,7 +186,7 @@ class Machine:
 
     def _bytes(self, size: int) -> bytes:
         if size > MAX_TEXT:
-            raise ValueError(f"a text of {size:,} bytes")
+            raise ValueError(f"a text is too long: {size:,} bytes")
         while len(self.buffer) - self.at < size:
             if self.has_ended:
                 raise Ended
@@ -207,7 +208,7 @@ class Machine:
             if self.has_ended and len(self.buffer) - self.at < limit:
                 raise Ended
             if len(self.buffer) - self.at >= limit:
-                raise ValueError(f"a line of over {limit:,} bytes")
+                raise ValueError(f"a line is longer than {limit:,} bytes")
             self._refill(_BLOCK)
         found = self.buffer[self.at : end]
         self.at = end + 1
@@ -219,7 +220,7 @@ class Machine:
         where = f"byte {self.offset - 1:,}"
         if name not in _CODE:
             self.at -= 1
-            return Damaged(f"{name} is not part of a {self._noun}")
+            return Damaged(f"the opcode {name} does not occur in a {self._noun}")
         called = self._called(name)
         what = f"{name} {called}".strip()
         return UnreadableTrace(
@@ -366,7 +367,7 @@ class Machine:
     def _extend(self, items: list[Any]) -> None:
         target = self._target()
         if type(target) is not list:
-            raise TypeError("no list to append to")
+            raise TypeError("an item has no list")
         streamed = self._streamed.get(id(target))
         if streamed is not None:  # earlier items already went to the sink
             self._sink.take(streamed[1], items, self.memo)
@@ -376,7 +377,7 @@ class Machine:
     def _tuple(self, size: int) -> None:
         values = self._items[-size:] if size else []
         if len(values) != size:
-            raise IndexError("the stack is empty")
+            raise IndexError("the pickle stack is empty")
         del self._items[len(self._items) - size :]
         self._push(tuple(values))
 

@@ -47,7 +47,7 @@ class Memo:
             return self.objects[key]
         if 0 <= key < len(self._what) and self._what[key]:
             return Taken(int(self._what[key]), int(self._code[key]))
-        raise IndexError(f"nothing is memoized as {key}")
+        raise IndexError(f"the memo has no entry {key}")
 
     def put(self, key: int, value: Any) -> None:
         if key not in self.objects:
@@ -55,11 +55,11 @@ class Memo:
         self.top = max(self.top, key + 1)
         self.objects[key] = value
         if len(self.objects) > MAX_OBJECTS:
-            raise ValueError(f"over {MAX_OBJECTS:,} objects")
+            raise ValueError(f"there are over {MAX_OBJECTS:,} objects")
         if type(value) is str:
             self._text_size += len(value)
             if self._text_size > MAX_TEXT_SIZE:
-                raise ValueError(f"texts of over {MAX_TEXT_SIZE:,} characters")
+                raise ValueError(f"the texts have over {MAX_TEXT_SIZE:,} characters in total")
             if key < _KEY_NUMBERS:
                 self.words[key] = value
         elif type(value) in (dict, list, tuple):

@@ -28,8 +28,8 @@ Found = TypeVar("Found")
 LOST = (UserError, OSError)  # errors that affect only one file
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _UNSAVED = (
-    "the changes in this file are not shown, because the database was copied while it was being "
-    "written. Close the program that uses it (or run PRAGMA wal_checkpoint), then copy it again."
+    "the changes in this file are not shown, because the database was copied while a program was "
+    "writing it. Close that program (or run PRAGMA wal_checkpoint), then copy the database again."
 )
 # required columns
 _REQUIRED_COLUMNS = {
@@ -190,7 +190,7 @@ class ProfileFiles(OpenedFiles):
             return None
         lacking = [title for title in _REQUIRED_COLUMNS.get(kind, ()) if not table.has(title)]
         if lacking:
-            text = f"the file has no column {' and no column '.join(lacking)}, so it is not shown"
+            text = f"the file is not shown, because it has no column {' and no column '.join(lacking)}"
             self.note(name, "missing_columns", text)
             return None
         self.is_any_read = True

@@ -22,13 +22,13 @@ def settings_in(content: bytes, log: IssueLog | None = None) -> dict[str, Any]:
     Raises ValueError if there is none, or if the content is nested too deeply or too large.
     """
     if len(content) > MOST_BYTES or content.count(b",") > MOST_VALUES:
-        raise ValueError("it is too large")
+        raise ValueError("the file is too large")
     try:
         found = to_storable(json.loads(content), content, log)
     except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+        raise ValueError("the file is nested too deeply") from error
     if not isinstance(found, dict):
-        raise ValueError("it contains no object")
+        raise ValueError("the file contains no object")
     return found
 
 

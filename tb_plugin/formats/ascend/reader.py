@@ -242,7 +242,7 @@ class _Reading:
                 self._opened.note(
                     self._opened.names[kind],
                     "files_differ",
-                    f"the text files and the database differ; the text files are used: {text}",
+                    f"the text files and the database differ, so the text files are used: {text}",
                 )
         about = {**rows.profile_info, COMPARED: f"{equal_count} numbers agree"} if equal_count else rows.profile_info
         return replace(rows, tables={**more.tables, **rows.tables}, profile_info=about)

@@ -48,7 +48,7 @@ class Records:
         """
         for entry in entries:
             if self._budget < 0:
-                self._drop("too_many", "repeated references expand the content too much; the rest was skipped")
+                self._drop("too_many", "repeated references make the content impossibly large; the rest was skipped")
             elif not isinstance(entry, dict) or not isinstance(entry.get("profiling_name"), str):
                 self._drop("bad_record", "entries that do not describe a call were skipped")
             else:

@@ -125,7 +125,7 @@ class Elements:
             self._refuse()
 
     def _refuse(self, *_: object) -> None:
-        raise UnreadableTrace("The file declares its own entities or types; no profiler writes them.", do=_LEAVE)
+        raise UnreadableTrace("The file declares XML entities or types, which no profiler writes.", do=_LEAVE)
 
     def _repaired(self, text: bytes) -> bytes:
         """Escapes the names in rectangles, and replaces characters that XML forbids."""

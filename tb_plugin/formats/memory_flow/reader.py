@@ -93,7 +93,7 @@ class _Tensors:
         has_operator = pc.fill_null(pc.match_substring_regex(texts["group"], "^[0-9]{1,18}$"), False)
         operator = pc.if_else(has_operator, texts["group"], str(MISSING)).cast(pa.int64()).to_numpy()
         bad = ~(has_address & has_size & has_start & has_end) | (size > MOST_BYTES)
-        self._drop_rows(bad, texts, "tensors without a readable address, size or time were skipped")
+        self._drop_rows(bad, texts, "tensors without a valid address, size or time were skipped")
         empty = ~bad & ((size == 0) | texts["address"].is_null().to_numpy(zero_copy_only=False))
         self._drop_rows(empty, texts, "tensors without memory were skipped")
         good = ~(bad | empty)

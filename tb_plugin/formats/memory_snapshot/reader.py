@@ -84,7 +84,7 @@ class _Reading:
         except TooMany:
             self._stop(
                 "too_many",
-                "repeated references expand the content too much; the rest was skipped",
+                "repeated references make the content impossibly large; the rest was skipped",
                 machine,
             )
         except TooLarge as error:
@@ -111,7 +111,7 @@ class _Reading:
             self.log.add(
                 "too_many",
                 "dropped",
-                text="repeated references expand the content too much; the rest was skipped",
+                text="repeated references make the content impossibly large; the rest was skipped",
             )
         found = root if isinstance(root, dict) else {}
         is_snapshot = any(key in found for key in ("segments", "device_traces", "host_segments"))

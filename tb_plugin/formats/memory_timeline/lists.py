@@ -66,7 +66,7 @@ class Lists:
                 if end >= 0:
                     return
             elif len(self._text) > _MAX_ROW_BYTES:
-                raise UnreadableTrace("A list of numbers contains other values.", do=OTHER)
+                raise UnreadableTrace("A list of numbers contains a value that is not a number.", do=OTHER)
             if not self._more():
                 return
 

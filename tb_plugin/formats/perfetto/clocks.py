@@ -93,7 +93,7 @@ class Clocks:
                         following.append(other)
             edge = following
         if self.main not in before:
-            self._log.note("unknown_clock", f"clock {clock[1]} cannot be converted to the trace clock")
+            self._log.note("unknown_clock", f"times of clock {clock[1]} cannot be converted to the trace clock")
             return []
         steps = []
         other = self.main

@@ -139,7 +139,7 @@ class Translated:
                     written += len(events)
                     if written > BOMB_BYTES and written > BOMB_RATIO * stream.file_bytes:
                         raise UnreadableTrace(
-                            f"The events take over {BOMB_RATIO} times the file size, which is impossible for a trace.",
+                            f"The events are over {BOMB_RATIO} times as large as the file, which is impossible for a trace.",
                             do="Record a new trace.",
                         )
             last = separator + ",\n".join(text.finish())

@@ -49,11 +49,13 @@ def read_nodes(data: bytes, log: IssueLog) -> Nodes:
     try:
         found: dict[str, Any] = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise UnreadableTrace("The node stacks are truncated or damaged.", do="Dump them again.") from error
+        raise UnreadableTrace(
+            "The node stacks are truncated or damaged.", do="Write the stacks to a file again."
+        ) from error
     names: dict[str, int] = {}
     stacks, bad = node_stacks(found, lambda text: names.setdefault(text[:MAX_TEXT], len(names)))
     if bad:
-        text = "entries that are not a node and its stack were skipped"
+        text = "entries that do not contain a node id and a stack were skipped"
         log.add("bad_node", "dropped", count=bad, text=text)
     scopes = stacks.scopes
     own = np.bincount(stacks.scope, minlength=len(scopes)).astype(np.int64)

@@ -74,7 +74,7 @@ def _all(head: bytes, stream: TextStream) -> bytes:
 def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     found = read_nodes(_all(head, stream), log)
     if not len(found.places.label):
-        raise UnreadableTrace("The file contains no stacks.", do="Dump them again.")
+        raise UnreadableTrace("The file contains no stacks.", do="Write the stacks to a file again.")
     profile = _profile(found.names, found.places, ("",), found.node_count, "nodes", "Graph nodes", stream, log, True)
     return replace(profile, node=found.stacks.node, node_place=found.stacks.scope)
 
@@ -113,7 +113,7 @@ def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: I
     if counted == "value" and pc.all(pc.match_substring_regex(outermost, _MEMORY)).as_py():
         counted, what = "bytes", "Bytes"
     if scale * found.total > MOST_IN_ALL:
-        raise UnreadableTrace("The sum of the numbers is impossibly large.", do=_NO_STACKS)
+        raise UnreadableTrace("The sum of all values is impossibly large.", do=_NO_STACKS)
     places = places_of_stacks(frame, first, np.zeros(len(first) - 1, np.int64), found.values * scale)
     return _profile(names, places, ("",), found.lines, counted, what, stream, log, True)
 

@@ -43,8 +43,8 @@ _UNITS: dict[str, tuple[Counted, float, str]] = {
 }
 _MAX_NUMBER = 2.0**61
 MOST_IN_ALL = 2.0**62  # larger sums might overflow
-_DEEP = f"frames deeper than {MAX_DEPTH:,} are attributed to their parent"
-_IMPOSSIBLE = "times more than a year from the others, and samples longer than a year, were skipped"
+_DEEP = f"frames nested more than {MAX_DEPTH:,} levels deep are attributed to the frame at that level"
+_IMPOSSIBLE = "times more than a year from the median, and samples longer than a year, were skipped"
 _JSON = json.JSONDecoder()
 
 
@@ -103,7 +103,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
             continue
         counted, scale, what = _UNITS.get(profile.unit, ("value", 1, ""))
         if counted not in units and units:
-            text = f"profiles with a different unit than the first one ({next(iter(units))}) were skipped"
+            text = f"profiles whose unit is not that of the first profile ({next(iter(units))}) were skipped"
             log.add("several_units", "dropped", text=text)
             continue
         units[counted] = what
@@ -111,7 +111,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         places.append(read(profile, scale, len(names), len(places), log))
         total += float(places[-1].own.sum(dtype=np.float64))
         if total > MOST_IN_ALL:
-            raise UnreadableTrace("The sum of the numbers is impossibly large.", do="Export it again.")
+            raise UnreadableTrace("The sum of all values is impossibly large.", do="Export it again.")
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
     counted, what = next(iter(units.items()), ("value", ""))
     return Profiles(
@@ -136,7 +136,7 @@ def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
     frames = shared.get("frames") if isinstance(shared, dict) else None
     profiles = root.get("profiles") if isinstance(root, dict) else None
     if not isinstance(frames, list) or not isinstance(profiles, list):
-        raise UnreadableTrace("The file contains no speedscope frames and profiles.", do="Export it again.")
+        raise UnreadableTrace("The file lacks the list of speedscope frames or profiles.", do="Export it again.")
     return frames, profiles, True
 
 
@@ -172,7 +172,7 @@ def _converted(raw: Any, log: IssueLog) -> _Profile | None:
     try:
         return msgspec.convert(raw, _Profile)
     except msgspec.ValidationError as error:
-        log.add("bad_profile", "dropped", example=str(error), text="profiles in another format were skipped")
+        log.add("bad_profile", "dropped", example=str(error), text="profiles in an invalid format were skipped")
         return None
 
 
@@ -194,9 +194,9 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
         log.add("impossible_time", "dropped", count=int(long.sum()), text=_IMPOSSIBLE)
     kept = good & (outside == 0) & (length > 0) & (value >= 0) & ~long
     if float(value[kept].sum(dtype=np.float64)) > MOST_IN_ALL:
-        raise UnreadableTrace("The sum of the numbers is impossibly large.", do="Export it again.")
+        raise UnreadableTrace("The sum of all values is impossibly large.", do="Export it again.")
     if not (kept | long).all():
-        text = "samples without valid frames and weights were skipped"
+        text = "samples with an invalid frame or weight were skipped"
         log.add("bad_sample", "dropped", count=int((~kept & ~long).sum()), text=text)
     first = np.concatenate(([0], np.cumsum(length[kept])))
     return places_of_stacks(frame[np.repeat(kept, length)], first, np.full(len(first) - 1, thread), value[kept])
@@ -256,7 +256,7 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
             "time_goes_back",
             "repaired",
             count=back,
-            text="events earlier than the previous event were moved to its time",
+            text="events with a time before the previous event were moved to the time of that event",
         )
         at = np.maximum.accumulate(at)
     place = np.arange(len(at))
@@ -264,7 +264,7 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     closed = np.flatnonzero(~opens)
     crossing = frame[closed] != frame[_latest(rows, level, level[closed], closed)]
     if crossing.any():
-        text = "frames closed in the wrong order were ended together with the innermost open frame"
+        text = "frames that were closed in the wrong order end together with the innermost open frame"
         log.add("crossing_frames", "repaired", count=int(crossing.sum()), text=text)
     top = _latest(rows, level, depth, place)
     own = np.zeros(len(at) + 1, np.int64)  # the last element receives the time without open frames

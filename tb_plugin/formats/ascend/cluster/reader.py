@@ -101,7 +101,7 @@ class _Reading:
         table = read_table((content,), rows.log)
         lacking = list(NEEDED) if table is None else [title for title in NEEDED if not table.has(title)]
         if table is None or lacking:
-            text = f"the file has no column {' and no column '.join(lacking)}, so it is not shown"
+            text = f"the file is not shown, because it has no column {' and no column '.join(lacking)}"
             self._note(files.STEPS, "missing_columns", text)
         else:
             self._opened.is_any_read = True
@@ -187,5 +187,5 @@ def _repaired(content: bytes, log: IssueLog) -> bytes:
     if words:
         log.add("bare_word", "repaired", count=words)
     if closers:
-        log.note("truncated_tail", "the file is truncated; only its complete part is shown")
+        log.note("truncated_tail", "the file is truncated; only its complete entries are shown")
     return b"".join(parts[:whole]) + closers

@@ -103,7 +103,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
         links = about.get(MOVED_BY_CALL)
         for band, moved in links.items() if isinstance(links, dict) else ():
             if not isinstance(moved, dict):
-                log.add("bad_band", "note", text="link types without sizes were skipped", example=band)
+                log.add("bad_band", "note", text="link types without a data size were skipped", example=band)
                 continue
             if moved.get(SIZE) in _NO_DATA and moved.get(TRANSIT) in _NO_DATA:
                 continue
@@ -113,7 +113,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
                 if isinstance(counted, list) and len(counted) == 2:
                     packets.append((*call, band, size, *counted))
                 else:
-                    log.add("bad_packets", "note", text="packet sizes without count and time were skipped")
+                    log.add("bad_packets", "note", text="packet sizes without both a count and a time were skipped")
     calls, moved_by, sizes = (_columns(keys, 4, log), _columns(bands, 8, log), _columns(packets, 8, log))
     titles = (START, *CALL_TITLES.values())
     stated_times = dict(zip(titles, _columns(times, len(titles), log), strict=True))
@@ -135,7 +135,7 @@ def call_entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[s
     for step, classes in document.items():
         for kind, named_ones in classes.items() if isinstance(classes, dict) else _odd(step, log):
             if kind not in CLASSES or not isinstance(named_ones, dict):
-                log.add("bad_class", "note", text="entries that are not calls were skipped", example=kind)
+                log.add("bad_class", "note", text="entries that do not describe a call were skipped", example=kind)
                 continue
             for name, about in named_ones.items():
                 if name.startswith(TOTAL):
@@ -147,7 +147,7 @@ def call_entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[s
 
 
 def _odd(step: str, log: IssueLog) -> tuple[()]:
-    log.add("bad_class", "note", text="entries that are not calls were skipped", example=step)
+    log.add("bad_class", "note", text="entries that do not describe a call were skipped", example=step)
     return ()
 
 

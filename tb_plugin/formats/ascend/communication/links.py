@@ -59,7 +59,7 @@ class Links:
             inside.append(is_unknown)
             unknown += is_unknown
         if unknown:
-            text = "links in groups with unknown ranks show the index within the group instead of the rank"
+            text = "links show an index within the group instead of a rank, because the ranks of the group are unknown"
             log.add("links_in_group", "note", count=unknown, text=text)
         split = [_PLACE.match(key[2]) for key in self.keys]
         rate = floats_of(self.texts[BANDWIDTH], log)
@@ -109,7 +109,7 @@ def links_of(keys: Sequence[Key], pairs: Sequence[str], values: Mapping[str, Seq
     matches = [_PAIR.match(pair) for pair in pairs]
     good = [place for place, match in enumerate(matches) if match]
     if len(good) < len(pairs):
-        log.add("bad_link", "note", count=len(pairs) - len(good), text="links that do not name two ranks were skipped")
+        log.add("bad_link", "note", count=len(pairs) - len(good), text="links without two valid ranks were skipped")
     return Links(
         [keys[place] for place in good],
         [(int(match[1]), int(match[2])) for match in matches if match],

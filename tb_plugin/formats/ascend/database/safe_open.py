@@ -136,7 +136,7 @@ class Database:
                 batch += part
                 rows_left -= len(part)
                 if rows_left < 0:
-                    self._damaged(table, "it contains more rows than the file can hold")
+                    self._damaged(table, "the table has more rows than the file can contain")
                     return
                 if len(batch) >= _BATCH:
                     yield batch
@@ -144,12 +144,12 @@ class Database:
                     self._report_progress(_READ_SHARE)
         except (sqlite3.Error, UnicodeError, MemoryError, OverflowError) as error:
             late = time.monotonic() > self._deadline
-            self._damaged(table, f"it took longer than {MOST_SECONDS:.0f} s" if late else str(error))
+            self._damaged(table, f"the read took longer than {MOST_SECONDS:.0f} s" if late else str(error))
         if batch:
             yield batch
 
     def _damaged(self, table: str, why: str) -> None:
-        text = f"table {table} was only partly read, so rows are missing: {why}. {_AGAIN}"
+        text = f"only part of table {table} was read, so rows are missing: {why}. {_AGAIN}"
         self.log.add("database_damaged", "note", text=text)
 
     def _is_late(self) -> int:
@@ -220,7 +220,7 @@ def _length(head: bytes, size: int, log: IssueLog) -> int:
     pages, stated = size // page, int.from_bytes(head[28:32], "big")
     if stated <= pages:
         return size
-    text = f"the database is truncated after {pages} of {stated} pages; only these are shown. {_AGAIN}"
+    text = f"the database is truncated: only its first {pages} of {stated} pages are in the file. {_AGAIN}"
     log.add("database_cut", "note", text=text)
     return page * min(stated, MOST_LOST * max(pages, 1))
 

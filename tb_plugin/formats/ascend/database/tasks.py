@@ -34,8 +34,8 @@ _TASK_INTEGERS = {"modelId": "Model Id", "taskId": "Task Id"}
 _BARS = {0: "Computing", 1: "Communication", 2: "Communication(Not Overlapped)", 3: "Free"}
 
 _UNKNOWN = (
-    "the types of these tasks are missing. The tasks are displayed but not analysed: kernel and "
-    "communication times are too short, idle times too long"
+    "these tasks have no type, so they are displayed but not analysed. Kernel and communication "
+    "times are too short, and idle times are too long"
 )
 
 
