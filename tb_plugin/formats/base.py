@@ -113,7 +113,7 @@ class Candidate:
 class JobInfo:
     """The distributed job of a profile.
 
-    Profiles with equal fields belong to one job, because files contain no job id.
+    Files contain no job id, so these fields are compared to group profiles by job.
     """
 
     rank: int
@@ -134,7 +134,8 @@ class ReadOptions:
     """Options of a read.
 
     ``chunk_bytes`` limits how much text is decoded at once; it does not change the result. ``window`` is the time
-    window to load; None = everything. Even then, the whole file is scanned, because events are not sorted by time.
+    window to load (None = everything). The whole file is scanned in any case, because events are not sorted by
+    time.
     """
 
     chunk_bytes: int = 512 * 1024

@@ -104,7 +104,7 @@ class Section:
     def add(self, rows: Int64, columns: dict[str, npt.NDArray[Any]]) -> None:
         """Appends the rows that have a value in at least one of ``columns``.
 
-        For other columns of the section, these rows get -1 or NaN.
+        All other columns of the section get -1 or NaN in these rows.
         """
         if not columns:
             return

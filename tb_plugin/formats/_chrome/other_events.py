@@ -60,7 +60,7 @@ class Counters:
 
 
 def _counter_name(event: ChromeEvent) -> str:
-    """Returns the name of a counter, with its id. Counters with different ids thus have different names."""
+    """Returns the name of a counter, including its id. Counters with different ids thus have different names."""
     return (event.name or "") if event.id is None else f"{event.name or ''}[{as_text(event.id)}]"
 
 

@@ -11,7 +11,7 @@ Bool = npt.NDArray[np.bool_]
 MOST_OPEN = 200
 """Maximum number of unfinished ranges per key that last until the end of the trace.
 
-Further unfinished ranges end at the start of the next one, because thousands of nested ranges would slow down every
+Each further range ends at the start of the next range, because thousands of nested ranges would slow down every
 view.
 """
 

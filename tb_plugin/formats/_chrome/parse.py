@@ -92,7 +92,7 @@ def no_events() -> UnreadableTrace:
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Disables garbage collection, which would triple the decoding time. Events form no reference cycles."""
+    """Disables garbage collection, because it would triple the decoding time. Events form no reference cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:

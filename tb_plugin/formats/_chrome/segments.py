@@ -73,7 +73,7 @@ class Segments:
     def take(self) -> Taken:
         """Returns all events up to the end of the list.
 
-        If the text is incomplete, returns the events before that point.
+        If the text ends inside an event, returns the events before that event.
         """
         taken = Taken(end=self._first)
         position, count = 0, len(self._starts)

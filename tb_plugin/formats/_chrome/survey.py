@@ -175,7 +175,7 @@ class LinkedWork:
             self._requested.add(requested)
 
     def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.bool_]) -> None:
-        """Adds the ranges that annotate steps. Rows without ``good`` are ignored."""
+        """Adds the ranges that annotate steps. ``good`` flags the rows to search."""
         for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
             event = rows[i]
             found = STEP_NAME.match(event.name or "")

@@ -73,7 +73,7 @@ class Sink(Protocol):
 
 
 class Damaged(Exception):
-    """The pickle is damaged from here on."""
+    """The pickle is damaged at the current offset, so the rest cannot be read."""
 
 
 class TooLarge(Damaged):
@@ -115,7 +115,10 @@ class Machine:
         return self.base + self.at
 
     def run(self) -> Any:
-        """Returns the unpickled object. Raises UnreadableTrace if the pickle would run code, Damaged, or Ended."""
+        """Returns the unpickled object.
+
+        Raises Damaged, Ended, and, if the pickle would run code, UnreadableTrace.
+        """
         while True:
             self.look_ahead()
             if self.at >= len(self.buffer):

@@ -119,7 +119,7 @@ def core_by_task(columns: Mapping[str, Any], interner: Interner) -> OpenColumn |
 
 
 def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
-    """Returns the MatrixUse of each row. If it is unknown so far, it comes from the core type of the kernel's task."""
+    """Returns the MatrixUse of each row. If it is unknown, derives it from the core type of the kernel's task."""
     use = use.copy()
     cube = np.isin(core.value, [interner.text(word) for word in sorted(_CUBE)])
     unknown = (use[core.row] == MatrixUse.UNKNOWN) & (core.value != interner.text(CUBE_OR_VECTOR))
@@ -166,7 +166,7 @@ def ids_of(cells: pa.Array, interner: Interner) -> Int32:
 
 
 def unquoted_shapes(cells: pa.Array) -> pa.Array:
-    """Removes the quotes around shapes, which keep spreadsheets from changing them; null = empty."""
+    """Removes the quotes that protect shapes in spreadsheets; null = empty."""
     bare = pc.utf8_trim(cells, '"')
     return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
 

@@ -81,12 +81,12 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
 
 
 def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, ReportedMemory]:
-    """Returns an allocation and a release for each block, with allocator totals and the operator that requested the
-    block.
+    """Returns an allocation event and a release event for each block.
 
-    A block from before the recording has a negative size and no allocation. Blocks of the graph engine are marked,
-    because its allocator has separate totals. The file has no addresses, so the address is the row number. The file
-    has no threads, so all events use ``thread``.
+    Also returns allocator totals, and the operator that requested each block. A block from before the recording has
+    a negative size and no allocation event. Blocks of the graph engine are marked, because its allocator has
+    separate totals. The file has no addresses, so the address is the row number. The file has no threads, so all
+    events use ``thread``.
     """
     size = _bytes(table.numbers("Size(KB)"), KIB)
     device = _devices(table.texts("Device Type"))

@@ -145,7 +145,7 @@ class Timeline:
         return self._at_drawn_rows(_chosen_arrows(ends, is_chosen)), flows, external
 
     def _at_drawn_rows(self, ends: ArrowEnds) -> ArrowEnds:
-        """Changes the process and thread of each arrow end to those on which its row is displayed."""
+        """Moves the ends of arrows to the process and thread that display their rows."""
         text = self._interner.text
         start_pid, start_tid = self._lanes.drawn(ends.start_pid, ends.start_tid, text)
         end_pid, end_tid = self._lanes.drawn(ends.end_pid, ends.end_tid, text)

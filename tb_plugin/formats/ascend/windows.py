@@ -205,7 +205,8 @@ class Rows:
     def _kernels(self, table: CsvTable) -> Bool:
         """Returns a boolean mask of the kernels in or near the window.
 
-        A call in the window may have launched a kernel near it. ``assemble`` drops all other kernels outside.
+        A call in the window may have launched a kernel near it. ``assemble`` drops the nearby kernels without such
+        a call.
         """
         start, has_start = table.nanoseconds(START)
         duration, _ = table.nanoseconds(DURATION)

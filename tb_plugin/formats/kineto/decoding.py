@@ -2,8 +2,8 @@
 
 msgspec silently skips members that a Struct does not declare. Therefore the Struct forbids unknown members. If an
 event has new argument names, decoding fails, the names become fields, and the text is decoded again. Each field
-costs time for every event, so a field of ``Args`` becomes a field only if the file uses it; until then, it is a
-class attribute.
+costs time for every event. Therefore a member of ``Args`` becomes a field only when the file uses it; until then,
+it is a class attribute.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class Decoding:
         return events
 
     def take_new_arguments(self) -> list[tuple[Learned, int]]:
-        """Returns the discovered arguments of events decoded since the last call, with their numbers of events.
+        """Returns the discovered arguments of the events decoded since the last call, and how many events have
+        each.
 
         Excludes INTERNAL.
         """
@@ -107,7 +108,7 @@ class Decoding:
     def all_learned(self) -> list[tuple[Learned, int]]:
         """Returns all discovered arguments, for begin and end events.
 
-        Their numbers of events are unknown, so they are sys.maxsize.
+        The number of events with each argument is unknown, so it is sys.maxsize.
         """
         return [(learned, sys.maxsize) for key, learned in self._learned.items() if key not in INTERNAL]
 

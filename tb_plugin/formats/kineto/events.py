@@ -115,7 +115,7 @@ _ARGUMENTS: msgspec.json.Decoder[list[_Arguments]] = msgspec.json.Decoder(list[_
 
 
 def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Event]:
-    """Adds their series to counter events. Text that contains no counters is not decoded again."""
+    """Adds series to counter events. Text that contains no counters is not decoded again."""
     if COUNTER in [event.ph for event in events]:
         for event, again in zip(events, _ARGUMENTS.decode(text), strict=True):
             if again.ph == COUNTER:

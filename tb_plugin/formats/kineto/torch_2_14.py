@@ -111,8 +111,7 @@ def _lane(pid: Int32, tid: Int32) -> Int64:
 
 
 def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
-    """Returns, for each arrow start, the node that ends at that time or nearest to it. If several do, returns the
-    last one.
+    """Returns, for each arrow start, the last node that ends at that time, or else nearest to it.
 
     ``ends`` are sorted. ``order`` contains the node of each end.
     """

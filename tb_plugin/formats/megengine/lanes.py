@@ -141,7 +141,8 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
 def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str], str]) -> list[str]:
     """Returns the names of lanes.
 
-    An unnamed stream gets the stream name in its process's tensors, if there is only one.
+    If a process has a single stream and this stream has no name, its name comes from the arguments of the process's
+    tensors.
     """
     found = list(lanes.titles)
     for process in np.unique(lanes.pid[lanes.node]).tolist():

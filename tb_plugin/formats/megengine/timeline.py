@@ -157,8 +157,8 @@ class Timeline:
         )
 
     def _tensors_of(self, which: str, key: str, wrap: Callable[[str], str]) -> tuple[Int32, Int32]:
-        """Returns operator rows, and a JSON list (string id) for each with the ``key`` argument of the operator's
-        inputs or outputs.
+        """Returns operator rows, and for each row a JSON list (string id) of the ``key`` arguments of the
+        operator's inputs or outputs.
         """
         slices = self.slices
         tensors = np.flatnonzero((self.bare == self.interner.names[which]) & (slices.parent != MISSING))

@@ -177,9 +177,9 @@ def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[In
 
 
 def _addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
-    """Converts hexadecimal texts to numbers.
+    """Converts hexadecimal texts to numbers. Also returns a boolean mask of the valid texts.
 
-    Also returns a boolean mask of the valid texts, whose numbers are below 2**62.
+    Numbers of 2**62 and more are invalid.
     """
     known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
     low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)

@@ -206,7 +206,7 @@ class ToolText:
         return f'{{"ph":"C","name":{counter.name},"pid":{counter.pid},"ts":{_us(time)},"args":{{"":{text}}}}}'
 
     def _flow_ends(self, event: Any, place: str) -> Iterator[str]:
-        """Yields the flow events at an event.
+        """Yields the flow events of a track event.
 
         The first event with a flow id starts the flow, and later events continue it. A terminating flow id ends it.
         """

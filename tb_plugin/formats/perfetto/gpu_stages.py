@@ -158,7 +158,7 @@ class Stages:
         return made
 
     def _named_lane(self, args: str, lane: int) -> str:
-        """Sets ``stream`` to the lane if the lane has a name given by the user, as in PyTorch's JSON."""
+        """Sets ``stream`` to the lane if the user named the lane, as in PyTorch's JSON."""
         stated = _STREAM.search(args)
         if stated is None or int(stated[1]) == lane:
             return args

@@ -107,8 +107,8 @@ class Translated:
     def _converter(self) -> TorchText | ToolText:
         """Returns the converter for this trace.
 
-        Raises UnreadableTrace if there are no packets, StorageError, and any error that the progress callback
-        raises.
+        Raises StorageError, any error that the progress callback raises, and, if there are no packets,
+        UnreadableTrace.
         """
         with self._opened(IssueLog()) as (stream, packets):
             batches = packets.batches()

@@ -44,8 +44,6 @@ _TYPES: dict[str, type[Any]] = {
 
 
 class Collected:
-    """Collects all events of a trace."""
-
     def __init__(self, log: IssueLog, in_pairs: frozenset[str] = frozenset(), cut: Cut | None = None) -> None:
         self.interner = Interner()
         self.counters = Counters(self.interner, log)

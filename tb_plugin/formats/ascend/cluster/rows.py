@@ -88,8 +88,8 @@ class Rows:
 
 
 def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Adds ``part_of`` to each row: the link type that contains the row's link type, if the same call has a row for
-    both.
+    """Adds ``part_of`` to each row: the larger link type that includes the row's link type, if the same call also
+    used it.
     """
     whole = {(*map(row.get, _CALL), row["band"]) for row in bands}
     return [

@@ -48,7 +48,7 @@ def steps_into(table: CsvTable, rows: Rows) -> None:
 
 
 def step_into(rows: Rows, step: Any, kind: Any, index: Any, values: Mapping[str, Any]) -> None:
-    """Adds the step times of one rank or pipeline stage. Logs a row that is for neither."""
+    """Adds the step times of one rank or pipeline stage. Logs rows of any other kind."""
     if kind == "rank" and (rank := rank_of(index)) is not None:
         rows.add(STEP_TIMES, rank=rank, step=step_of(step), **values)
     elif kind == "stage" and (ranks := ranks_in(index)):
@@ -98,7 +98,7 @@ def _band_into(rows: Rows, call: Mapping[str, Any], band: str, moved: Mapping[st
 
 
 def packets_into(rows: Rows, call: Mapping[str, Any], band: str, size: Any, count: Any, time: Any) -> None:
-    """Adds the packets of one size that a call sent."""
+    """Adds a call's packets of one size."""
     rows.add(
         PACKETS,
         **call,

@@ -64,9 +64,9 @@ def reported_groups(info: Any) -> dict[str, Group]:
 
 
 def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mapping[str, int]) -> dict[str, Group]:
-    """Adds the groups that calls or links use to the reported groups.
+    """Returns the reported groups, followed by groups that only calls or links mention.
 
-    ``own`` maps each group to the index of this rank in the group, which links from the rank to itself show.
+    ``own`` maps each group to the index of this rank in the group, known from the rank's link to itself.
     """
     all_groups = dict(groups)
     for number in dict.fromkeys(used):

@@ -44,8 +44,10 @@ def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int
 
 
 def _around(columns: Mapping[str, Any], track: Int32, rows: Int64, inner: Int64) -> Int64:
-    """Returns, for each row in ``inner``, the innermost of ``rows`` that is open on its thread when it starts; -1 =
-    none.
+    """Returns, for each row in ``inner``, the innermost of ``rows`` on the same thread that is open when the row
+    starts.
+
+    -1 means that there is none.
     """
     start, dur = columns["start_ns"], columns["dur_ns"]
     rows = rows[np.lexsort((-dur[rows], start[rows]))]

@@ -171,8 +171,8 @@ class Database:
 
 @contextmanager
 def open_database(source: Source, name: str, log: IssueLog, tell: Callable[[float], None]) -> Iterator[Database]:
-    """Opens a database. Raises UnreadableTrace if the file is not a database, StorageError, and any error that
-    ``tell`` raises.
+    """Opens a database. Raises StorageError, any error that ``tell`` raises, and, if the file is not a database,
+    UnreadableTrace.
 
     ``tell`` receives the fraction read so far (0 to 1). It may raise to stop the read.
     """
