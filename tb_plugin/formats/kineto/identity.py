@@ -86,7 +86,7 @@ def _text(match: re.Match[bytes] | None) -> str:
 
 
 def _group(head: bytes, begin: int, world: int) -> str:
-    """Returns the description of the default group, or "" if the bytes read do not contain it."""
+    """Returns the description of the default group, or "" if ``head`` does not contain it."""
     try:
         job: Any = json.JSONDecoder().raw_decode(head[begin:].decode("utf-8", "replace"))[0]
     except ValueError:

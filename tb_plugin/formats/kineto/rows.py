@@ -132,8 +132,8 @@ class RowColumns:
         """Appends duration events.
 
         ``new_arguments`` are arguments without a dedicated column. ``no_args`` is an object in which all arguments
-        are missing. ``texts`` contains names and categories, if the caller already extracted them. If ``kind`` is
-        set, the category is ignored.
+        are missing. ``texts`` contains names and categories, if the caller already extracted them. ``kind``
+        replaces the kind that the category implies.
         """
         if not events:
             return

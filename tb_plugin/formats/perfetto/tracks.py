@@ -64,7 +64,7 @@ class Tracks:
         return known
 
     def names(self) -> Iterator[tuple[str, Track, str]]:
-        """Yields process names and thread names: event name, track and name."""
+        """Yields the names of processes and threads. Each item consists of event name, track and name."""
         for uuid, descriptor in self._descriptors.items():
             if descriptor.HasField("counter"):
                 continue
