@@ -31,7 +31,10 @@ def calls_table(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table:
 
 
 def moved_tables(table: CsvTable, rank: int | None, log: IssueLog) -> tuple[pa.Table, pa.Table]:
-    """Returns the tables of link types and packets. Each source row has one packet size and contributes to both."""
+    """Returns the tables of link types and packets.
+
+    Each row of ``table`` has one packet size and contributes to both results.
+    """
     keys, band = _keys(table), table.texts(TRANSPORT)
     texts = {title: table.texts(title) for title in (SIZE, TRANSIT, RATIO)}
     packets = packets_of(keys, band, (table.texts(PACKET), table.texts(COUNT), table.texts(PACKETS_TIME)), rank, log)
