@@ -1,4 +1,4 @@
-"""Step selection in requests: ``5,7-9`` or ``decode``."""
+"""Step selection in a request, such as ``5,7-9`` or ``decode``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MAX_REPEATED_CHARACTERS = 100
 
 
 def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None:
-    """Returns the labels of the selected steps in trace order; None (all steps) for an empty text.
+    """Returns the labels of the selected steps in trace order, or None if ``text`` is empty.
 
-    Raises BadRequest.
+    None means all steps. Raises BadRequest.
     """
     if not text.strip():
         return None
@@ -44,9 +44,9 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
 def window_of(
     text: str, steps: Sequence[StepInfo], start_ns: int | None, end_ns: int | None
 ) -> tuple[int | None, int | None]:
-    """Returns the time range covered by both the selected steps and the given bounds; None = unbounded.
+    """Returns start and end of the intersection of the selected steps with the given bounds; None = unbounded.
 
-    Raises BadRequest if the range is empty.
+    Raises BadRequest if the intersection is empty.
     """
     labels = chosen_steps(text, steps)
     if labels is not None:

@@ -1,6 +1,6 @@
 """Memory budget of all workers.
 
-The plugin needs this module at startup, so it must not import large libraries.
+The plugin imports this module at startup, so this module must not import large libraries.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _NO_WINDOW = "Remove the window."
 def budget_bytes(limit_bytes: int | None = None) -> int:
     """Returns the memory budget: TORCH_TRACE_MEMORY_MB, or a share of the available memory.
 
-    ``limit_bytes`` is the memory limit of this process; the default is the memory of the machine or container.
+    ``limit_bytes`` is the memory limit of this process. By default, the memory of the machine or container is the
+    limit.
     """
     text = os.environ.get(MEMORY_VARIABLE, "").strip()
     try:
@@ -45,8 +46,8 @@ def budget_bytes(limit_bytes: int | None = None) -> int:
 def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
     """Returns the error for a profile that cannot be opened as a window.
 
-    ``asked`` is the requested window; "" means that the profile is too large. ``why`` is a sentence that starts
-    with a lower-case letter.
+    ``asked`` is the requested window. If it is empty, a window is necessary because the profile is too large.
+    ``why`` is a sentence that starts with a lower-case letter.
     """
     if asked:
         return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
