@@ -50,7 +50,7 @@ class BadRequest(UserError):
 
 
 class NotFoundError(UserError):
-    """The named run, worker, span, view or file does not exist."""
+    """The requested run, worker, span, view or file does not exist."""
 
     status = 404
 
@@ -62,7 +62,7 @@ class UnreadableTrace(UserError):
 
 
 class WindowUnsupported(UnreadableTrace):
-    """The profile cannot be opened as a window, although its format can. ``what`` says why."""
+    """The profile cannot be opened as a window, although its format supports windows. ``what`` contains the reason."""
 
 
 class CacheFileLost(UnreadableTrace):
@@ -80,13 +80,13 @@ class CacheRefused(StorageError):
 
 
 class WorkerDied(UserError):
-    """The worker process for a job died twice."""
+    """The worker process of a job died twice."""
 
     status = 500
 
 
 class TookTooLong(UserError):
-    """An answer, or the wait for a free worker, exceeded the time limit."""
+    """Either computing an answer or waiting for a free worker exceeded the time limit."""
 
     status = 504
 
@@ -99,7 +99,7 @@ REPORT_IT = "Please report the error with the details from the log."
 
 
 class PartFailed(UserError):
-    """A bug in one view, card, rule or other part. The log has the traceback with the same ``error_id``."""
+    """A bug in one view, card, rule or other part. The log contains the traceback and the same ``error_id``."""
 
     status = 500
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
-    """The TensorBoard plugin ``torch_trace``."""
-
     plugin_name = "torch_trace"
 
     def __init__(self, context: base_plugin.TBContext) -> None:
@@ -36,7 +34,10 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         return {"/*": self._serve}
 
     def is_active(self) -> bool:
-        """Returns immediately: True during the first scan, and if it found profiles or unreadable log directories."""
+        """Returns whether TensorBoard shows the plugin. Does not wait for the first scan.
+
+        Returns True during the first scan, and later if there are profiles or unreadable log directories.
+        """
         if not (self._logdir or self._logdir_spec):
             return False
         # The first call may come while TensorBoard starts, so imports and scan run in a thread.

@@ -1,7 +1,7 @@
 """The command ``torch-trace``.
 
-Numbers go to stdout, progress to stderr. ``--help`` must not import numpy or pyarrow, so each command is imported
-when it runs and the option choices are listed here.
+Results go to stdout and progress to stderr. ``--help`` must not import numpy or pyarrow. Each command is therefore
+imported when it runs, and option choices are repeated in this module.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ FORMATS = ("folded", "speedscope")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code (see README).
+    """Runs the command and returns the exit code (see README).
 
-    Without ``argv`` it may change the global state of the process.
+    If ``argv`` is None, may change the global state of the process.
     """
     arguments = _parser().parse_args(argv)
     _end_in_order()

@@ -1,4 +1,4 @@
-"""``torch-trace doctor``: which files were found or skipped, and why."""
+"""``torch-trace doctor``: found and skipped files, with reasons."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """HTTP routes.
 
-Each parses a request, calls the workspace and encodes the response. docs/http.md documents them.
+Each route parses a request, calls the workspace and encodes the response. docs/http.md documents the routes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
 class _Answer(Response):
-    """A response that always has a content type, because TensorBoard warns if it is missing."""
+    """A response that always has a content type, because TensorBoard warns if the type is missing."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
         headers = super().get_wsgi_headers(environ)
@@ -76,7 +76,7 @@ class Routes:
         self._catalog = CatalogCache()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answers one request. All errors become JSON responses."""
+        """Handles one request. All errors become JSON responses."""
         request = Request(environ)
         try:
             check_host(environ)
