@@ -116,7 +116,7 @@ def _warn_of_size(size: int, active: int, large_mb: int) -> None:
     fits = max(1, large_mb * 1_000_000 * active // size)
     warnings.warn(
         f"{active} recorded steps will produce a trace of about {size // 1_000_000:,} MB, more than {large_mb:,} MB "
-        f"(large_mb). Writing and opening it will be slow. Record fewer steps (active={fits} fits), or disable "
+        f"(large_mb). Writing and opening this trace will be slow. Record fewer steps (active={fits} fits), or disable "
         "with_stack or profile_memory.",
         stacklevel=2,
     )
@@ -174,7 +174,7 @@ class ModuleRanges(ContextDecorator):
         if not hasattr(torch.compiler, "is_compiling"):
             raise MissingPackage("annotate needs PyTorch 2.3 or newer.", "", "Update torch where the training runs.")
         if not isinstance(model, torch.nn.Module):
-            raise BadRequest("annotate takes an nn.Module.", type(model).__name__, "Pass the model.")
+            raise BadRequest("annotate requires an nn.Module.", type(model).__name__, "Pass the model.")
         self._model = model
         self._tensor = torch.Tensor
         self._range = torch.profiler.record_function

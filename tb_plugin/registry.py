@@ -106,9 +106,9 @@ def analysis_by_id(view_id: str, model: Model[Any, Any] | None = None) -> Analys
             if model is not None and analysis not in views:
                 noun = _noun_of(model_name(analysis))
                 what = f"The view {analysis.title} needs {noun}, but this profile is {model.noun}."
-                raise NotFoundError(what, view_id, f"It has: {shown}.")
+                raise NotFoundError(what, view_id, f"Available views: {shown}.")
             return analysis
-    raise NotFoundError(f"There is no view {view_id}.", view_id, f"There are: {shown}.")
+    raise NotFoundError(f"There is no view {view_id}.", view_id, f"Available views: {shown}.")
 
 
 @lru_cache(maxsize=4)
@@ -126,7 +126,7 @@ def _imported(name: str) -> object:
         return import_module(name)
     except ImportError as error:
         raise UserError(
-            f"The extension {name} cannot be imported: {error}.", EXTENSIONS_VARIABLE, "Correct it."
+            f"The extension {name} cannot be imported: {error}.", EXTENSIONS_VARIABLE, "Correct the extension."
         ) from error
 
 
@@ -142,4 +142,4 @@ def _named(items: Sequence[Item], wanted: str, what: str) -> Item:
     for item in items:
         if item.id == wanted:
             return item
-    raise NotFoundError(f"There is no {what} {wanted}.", wanted, f"There are: {', '.join(item.id for item in items)}.")
+    raise NotFoundError(f"There is no {what} {wanted}.", wanted, f"Available: {', '.join(item.id for item in items)}.")

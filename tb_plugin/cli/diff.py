@@ -136,7 +136,9 @@ def _view(base: Entry, exp: Entry) -> str:
         if analysis.scope == "pair":
             return analysis.id
     raise BadRequest(
-        f"Profiles of this kind ({one.noun}) cannot be compared.", exp.files.url, "Run torch-trace report on each."
+        f"Profiles of this kind ({one.noun}) cannot be compared.",
+        exp.files.url,
+        "Run torch-trace report for each profile.",
     )
 
 
@@ -154,7 +156,7 @@ def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry
         option = f"--base-{which}" if side == 0 else f"--{which}"
         listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         if value is not None and value not in names:
-            raise BadRequest(f"The {title} has no {which} {value}.", option, f"There are: {listed}.")
+            raise BadRequest(f"The {title} has no {which} {value}.", option, f"Available: {listed}.")
         if value is None and len(names) > 1:
             raise BadRequest(f"The {title} has {len(names)} {which}s.", path, f"Choose one with {option}: {listed}.")
         entries = [entry for entry in entries if value in (None, _name(entry, which))]

@@ -163,7 +163,7 @@ class TextPrinter(Printer):
         for text in table.lines:
             print_line(text)
         if table.left_out:
-            print_line(f"Does not fit in {room} columns: {', '.join(table.left_out)}.{more}")
+            print_line(f"Columns that do not fit in {room} characters: {', '.join(table.left_out)}.{more}")
 
 
 class MarkdownPrinter(Printer):

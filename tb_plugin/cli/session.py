@@ -214,9 +214,9 @@ def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[s
     if info.own:
         lines.append("capture: in this trace")
     if info.names:
-        lines.append(f"capture: {_few(info.names)}{' (next to the trace)' if info.how == 'beside' else ''}")
+        lines.append(f"capture: {_few(info.names)}{' (in the folder of the trace)' if info.how == 'beside' else ''}")
     elif info.how != "named" and info.beside:
-        lines.append(f"capture: none; available next to the trace, for {option}: {_few(info.beside)}")
+        lines.append(f"capture: none; possible captures in the folder of the trace, for {option}: {_few(info.beside)}")
     if info.problem is not None:
         lines.append(f"capture not used: {UserError(info.problem.what, info.problem.where, info.problem.do)}")
     return lines

@@ -123,7 +123,9 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
     )
     if arguments.scheduler:
         if arguments.workers is not None:
-            raise BadRequest("A scheduler has its own workers.", "--workers", "Use one of the two options only.")
+            raise BadRequest(
+                "A Dask scheduler has its own workers.", "--workers", "Use either --scheduler or --workers."
+            )
         return Scheduler(arguments.scheduler, *files)
     return dask_cluster.from_environment() if arguments.workers is None else None
 

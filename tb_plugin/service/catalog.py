@@ -214,7 +214,9 @@ class ProfileCatalog:
             if self.problems():
                 raise self.problems()[0]
             raise NotFoundError(
-                "No profile was found.", _displayed_roots(self.roots), "Check the path, or wait for the scan."
+                "No profile was found.",
+                _displayed_roots(self.roots),
+                "Check the path, or wait until the scan has finished.",
             )
         parse_window(place.window)
         if place.names_nothing and not strict:
@@ -238,7 +240,7 @@ class ProfileCatalog:
             if wanted is not None and wanted not in names:
                 by_file = [entry for entry in entries if which == "worker" and entry.files.file_worker == wanted]
                 if not by_file:
-                    raise NotFoundError(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
+                    raise NotFoundError(f"There is no {which} {wanted}.", wanted, f"Available: {_few(names)}.")
                 entries = by_file
                 continue
             entries = [entry for entry in entries if wanted in (None, getattr(entry.files, which))]
@@ -261,7 +263,9 @@ class ProfileCatalog:
                 raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
         if not entries:
             raise NotFoundError(
-                "No profile was found.", _displayed_roots(self.roots), "Check the path, or wait for the scan."
+                "No profile was found.",
+                _displayed_roots(self.roots),
+                "Check the path, or wait until the scan has finished.",
             )
         return [entry.at(place.window) for entry in entries]
 
@@ -324,7 +328,7 @@ def problem_of(error: BaseException) -> Problem:
     """Converts an error to a payload."""
     if isinstance(error, UserError):
         return Problem(error.what, error.where, error.do)
-    return Problem("An internal error happened.", str(error), "The log has the details; please report it.")
+    return Problem("An internal error happened.", str(error), "The log contains the details. Please report this error.")
 
 
 def _is_left(entry: Entry) -> bool:
@@ -365,7 +369,7 @@ def _span_info(entry: Entry) -> SpanInfo:
     problem = problem_of(entry.problem) if entry.problem is not None else None
     if entry.vanished:
         problem = Problem(
-            "The file was deleted.", found.url, "The data that was read stays available until TensorBoard stops."
+            "The file was deleted.", found.url, "The data already read stays available until TensorBoard stops."
         )
     return SpanInfo(
         id=found.span,

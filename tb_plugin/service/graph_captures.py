@@ -96,7 +96,7 @@ class Captures:
         found = scanned(text)
         if not any(_tells(entry.files) for entry in found.entries()):
             reasons = [reason for _, reason in found.skipped()]
-            do = " ".join(reasons[:1]) or "Give its path, its URL, or RUN/WORKER/SPAN; or none."
+            do = " ".join(reasons[:1]) or "Specify a path, a URL, RUN/WORKER/SPAN, or none."
             raise NotFoundError("No capture was found.", text, do)
         self._others[text] = found
 
@@ -230,7 +230,7 @@ def _refused(capture: Entry) -> UserError | None:
     if now.summary is not None and now.summary.window is not None:
         what, do = (
             "The capture is too large to be opened completely.",
-            f"Raise {MEMORY_VARIABLE}, or name a smaller one.",
+            f"Increase {MEMORY_VARIABLE}, or choose a smaller capture.",
         )
         return UserError(what, capture.files.url, do)
     return now.problem
@@ -244,17 +244,19 @@ def _is_clear(entries: Sequence[Entry]) -> bool:
 
 def _no_capture_error(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
     if not entries:
-        return NotFoundError(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
+        return NotFoundError(f"There is no profile {text}.", text, "Specify the capture as RUN/WORKER/SPAN.")
     if fitting:
         return BadRequest(
-            "A trace cannot be the capture of its own graphs.",
+            "A trace cannot be used as the capture of its own CUDA graphs.",
             text,
             "Captures inside the trace are used automatically.",
         )
     if any(_tells(each.files) for each in entries):
-        return BadRequest("These captures are from other workers.", text, "To use one of them, name it.")
+        return BadRequest(
+            "These captures are from other workers.", text, "To use one of them, specify it as RUN/WORKER/SPAN."
+        )
     noun = model_of(entries[0].files.reader).noun
-    return BadRequest(f"The named capture is {noun}, which contains no graphs.", text, "Name a trace.")
+    return BadRequest(f"The chosen capture is {noun}, which contains no CUDA graphs.", text, "Choose a trace.")
 
 
 def _under(entries: Iterable[Entry], text: str) -> list[Entry]:

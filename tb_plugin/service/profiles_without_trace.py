@@ -28,9 +28,9 @@ from tb_plugin.storage.checksum import Seal
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
 
-WHY = "The trace is missing. The log directory has only the summary of this rank, for the view Distributed."
+WHY = "The trace is missing. For this rank, the log directory has only a summary, which only the Distributed view uses."
 DO = "Open the log directory that has the trace."
-_ANEW = "Compute it again: torch-trace summarize."
+_ANEW = "Compute the summary again with torch-trace summarize."
 
 
 @dataclass(frozen=True)

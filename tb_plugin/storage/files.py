@@ -289,7 +289,7 @@ class Folder:
             if not listing.done():
                 what = f"The storage has not answered for {LIST_SECONDS:.0f} seconds."
                 raise StorageError(
-                    what, self.url, "It will be tried again; check the network and the endpoint."
+                    what, self.url, "The storage will be tried again. Check the network and the endpoint."
                 ) from error
             self._listing = None
             raise self._refused(error) from error

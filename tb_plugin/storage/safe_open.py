@@ -42,7 +42,7 @@ def open_regular(file: str | Located) -> BinaryIO:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(None, "It is not a regular file", wanted.path)
         if wanted.fingerprint and fingerprint(status) != wanted.fingerprint:
-            raise OSError(None, "It is not the file that was listed", wanted.path)
+            raise OSError(None, "The file was replaced after it was listed", wanted.path)
         return os.fdopen(descriptor, "rb")
     except OSError:
         os.close(descriptor)

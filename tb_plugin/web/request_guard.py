@@ -32,7 +32,9 @@ def check_host(environ: Mapping[str, object], allowed: str | None = None) -> Non
         return
     host = _without_port(str(environ.get("HTTP_HOST", "")).lower())
     if not any(host == name or (name.startswith(".") and host.endswith(name)) for name in known):
-        raise Forbidden("This host name is not allowed.", host[:200], f"Add it to {HOSTS_VARIABLE}, or use another.")
+        raise Forbidden(
+            "This host name is not allowed.", host[:200], f"Add the name to {HOSTS_VARIABLE}, or use another host name."
+        )
 
 
 def check_site(environ: Mapping[str, object]) -> None:
@@ -43,7 +45,7 @@ def check_site(environ: Mapping[str, object]) -> None:
     """
     if str(environ.get("HTTP_SEC_FETCH_SITE", "")).lower() == "cross-site":
         raise Forbidden(
-            "Requests from pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard directly."
+            "Requests from web pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard directly."
         )
 
 

@@ -219,7 +219,9 @@ def _arg(request: Request, name: str) -> str:
 def _choice(request: Request, name: str, default: str, choices: tuple[str, ...]) -> str:
     value = _arg(request, name) or default
     if value not in choices:
-        raise BadRequest(f"{name} cannot be {value}.", name, f"Choose one of {', '.join(choices)}.")
+        raise BadRequest(
+            f"The parameter {name} cannot have the value {value}.", name, f"Choose one of {', '.join(choices)}."
+        )
     return value
 
 
@@ -229,7 +231,9 @@ def _number(request: Request, name: str, default: int | None, low: int, high: in
         return default
     # int() alone would accept spaces, underscores and non-ASCII digits.
     if not re.fullmatch(r"-?[0-9]{1,19}", text) or not low <= int(text) <= high:
-        raise BadRequest(f"{name} is not a whole number from {low} to {high}.", name, "Correct it.")
+        raise BadRequest(
+            f"The parameter {name} must be a whole number from {low} to {high}.", name, "Correct the value."
+        )
     return int(text)
 
 

@@ -106,7 +106,9 @@ class WriteMergedPart:
         analysis = analysis_by_id(self.view_id)
         view = joining(analysis)
         if view is None:
-            raise NotFoundError("This view does not merge ranks.", self.view_id, "Request the view instead.")
+            raise NotFoundError(
+                "This view has no merged result of all ranks.", self.view_id, "Request the view itself."
+            )
         read, refused = _read(models, (*self.parts, *self.companion))
         if refused:
             return refused
@@ -180,7 +182,7 @@ class _Together:
         """Returns the requested table with all matching rows. Raises NotFoundError."""
         table = replace(self, params=replace(self.params, limit=None, as_columns=True))._answer(models)
         if not isinstance(table, ColumnTable):
-            raise NotFoundError("This is not a table.", self.view_id, "Name a table.")
+            raise NotFoundError("This is not a table.", self.view_id, "Specify a table.")
         return table
 
 

@@ -200,5 +200,7 @@ def _table_rows(models: OpenModels, file: ModelFile, view_id: str, params: Param
     frame = part.frames.get(params.table or "")
     if frame is None:
         names = ", ".join(part.frames) or "none"
-        raise NotFoundError(f"The view {view_id} has no table {params.table}.", params.table or "", f"It has: {names}.")
+        raise NotFoundError(
+            f"The view {view_id} has no table {params.table}.", params.table or "", f"Available tables: {names}."
+        )
     return frame, matching(frame, part.remaining(params))[0]

@@ -33,7 +33,7 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
     Raises BadRequest, and NotFoundError if there are no stacks.
     """
     if form not in SUFFIXES:
-        raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
+        raise BadRequest(f"There is no format {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
     choice = replace(choice_of(params), order="heavy")  # in time order there may be as many stacks as events
     # A flame graph merges all threads; speedscope shows one thread at a time.
     places = merged_stacks(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")

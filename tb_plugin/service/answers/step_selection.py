@@ -32,12 +32,12 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
         hits = _hits(item, labels) or modes.get(item, set())
         if not hits:
             what = f"It has {_step_list(labels)}." + (
-                f" You can also name a mode: {', '.join(modes)}." if modes else ""
+                f" You can also specify a mode: {', '.join(modes)}." if modes else ""
             )
             raise BadRequest(f"The trace has no step {item[:_MAX_REPEATED_CHARACTERS]}.", "steps", what)
         chosen |= hits
     if not chosen:
-        raise BadRequest("The steps parameter selects no step.", "steps", "Write labels and ranges such as 5,7-9.")
+        raise BadRequest("The steps parameter selects no step.", "steps", "Use labels and ranges, such as 5,7-9.")
     return tuple(label for label in labels if label in chosen)
 
 

@@ -40,6 +40,8 @@ def parse(content: bytes, where: str) -> Ignore:
     lines = [line for line in told if 0 < len(line) <= _MAX_LINE_CHARACTERS]
     kept = lines[:_MOST_LINES]
     if len(content) > MOST_BYTES or len(kept) < sum(map(bool, told)):
-        log.warning("%s: only %d lines of up to %d characters are read.", where, len(kept), _MAX_LINE_CHARACTERS)
+        log.warning(
+            "%s: only the first %d lines of at most %d characters are used.", where, len(kept), _MAX_LINE_CHARACTERS
+        )
     found = [match for line in kept if (match := _LINE.fullmatch(line)) is not None]
     return Ignore(tuple((match["run"] or "*", match["rule"]) for match in found))

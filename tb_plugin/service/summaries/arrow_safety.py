@@ -64,5 +64,5 @@ def _field(head: bytes, table: int, number: int) -> int | None:
 def _table(head: bytes, table: int, number: int) -> int:
     place = _field(head, table, number)
     if place is None:
-        raise ValueError("A message lacks its batch.")
+        raise ValueError("A message has no batch.")
     return _table_offset(head, place)

@@ -191,16 +191,18 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
         need, budget = peak_memory_bytes(reader, local_file_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
-            what = f"Reading it needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
-            do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}; a summary needs the whole trace."
+            what = f"Reading the trace needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
+            do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}. A summary needs the whole trace."
             raise UserError(what, folder.locate(job.files[0].path), do)
         options = ReadOptions(class_rules=job.classes, own_steps=job.steps)
         raw = reader.read(FileSource(paths), options, no_progress)
         if not isinstance(raw, RawTrace):
-            raise UserError("It is not a trace.", folder.locate(job.files[0].path), "Only traces have rank summaries.")
+            raise UserError(
+                "The file is not a trace.", folder.locate(job.files[0].path), "Only traces have rank summaries."
+            )
         if ranks := rank_traces(raw):
             what = f"The file contains traces of {len(ranks)} ranks, but a summary covers one rank."
-            raise UserError(what, folder.locate(job.files[0].path), "Summarise the traces that it was merged from.")
+            raise UserError(what, folder.locate(job.files[0].path), "Summarise the original traces of the ranks.")
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw

@@ -44,19 +44,23 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         if not self.address.startswith(("tcp://", "tls://")):
-            raise BadRequest("The scheduler must be tcp://HOST:PORT or tls://HOST:PORT.", self.address, "Correct it.")
+            raise BadRequest(
+                "The scheduler address must be tcp://HOST:PORT or tls://HOST:PORT.",
+                self.address,
+                "Correct the address.",
+            )
         files = (self.ca_file, self.cert, self.key)
         if any(files) != all(files):
             raise BadRequest(
                 "TLS needs three files: CA certificate, client certificate and client key.",
                 self.address,
-                "Name all three.",
+                "Specify all three files.",
             )
         if self.address.startswith("tls://") and not all(files):
             raise BadRequest(
                 "The scheduler address starts with tls://, but no certificate files are set.",
                 self.address,
-                "Name all three.",
+                "Specify all three files.",
             )
 
 
@@ -170,7 +174,8 @@ class Cluster:
             raise _away(self.scheduler, _reason(error)) from error
         if not answers:  # an adaptive cluster may start workers later; or all workers failed
             log.warning(
-                "The cluster at %s has no workers yet. The ranks wait until some start.", self.scheduler.address
+                "The cluster at %s has no workers yet. Ranks are computed when workers have started.",
+                self.scheduler.address,
             )
         lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
         if lacking:
@@ -242,7 +247,7 @@ def _away(scheduler: Scheduler, reason: str) -> UserError:
 def _reason(error: BaseException) -> str:
     text = " ".join(redact(str(error) or type(error).__name__).split())[:300]
     if type(error).__name__ == "KilledWorker":
-        return "The worker died repeatedly on this rank, probably out of memory."
+        return "The worker died repeatedly on this rank, probably because memory ran out."
     if "No module named 'tb_plugin'" in text:
         return f"A worker of the cluster lacks {_PACKAGE}: install the same version on all workers and on this machine."
     return text

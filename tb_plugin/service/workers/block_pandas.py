@@ -11,7 +11,7 @@ class _NoPandas:
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
-            raise ModuleNotFoundError("This process has no use for pandas.", name=name)
+            raise ModuleNotFoundError("pandas is blocked in this process.", name=name)
 
 
 def leave_out_pandas() -> None:

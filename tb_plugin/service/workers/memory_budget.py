@@ -25,7 +25,7 @@ LIMIT_SHARE = 0.9
 _UNKNOWN_BYTES = 16 * 1024**3
 # Memory of an interpreter with its libraries and read buffers.
 PROCESS_BYTES = 160_000_000
-_NO_WINDOW = "Remove the window."
+_NO_WINDOW = "Open the profile without a window."
 
 
 def budget_bytes(limit_bytes: int | None = None) -> int:
@@ -51,8 +51,12 @@ def window_unsupported_error(where: str, asked: str, need: int, budget: int, why
     """
     if asked:
         return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
-    what = f"Opening it needs about {need / 1e6:,.0f} MB of memory, but {budget / 1e6:,.0f} MB are allowed; {why}"
-    return UnreadableTrace(what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record less.")
+    what = (
+        f"Opening the profile needs about {need / 1e6:,.0f} MB of memory, but {budget / 1e6:,.0f} MB are allowed; {why}"
+    )
+    return UnreadableTrace(
+        what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record a shorter trace."
+    )
 
 
 def _machine_bytes() -> int:

@@ -52,7 +52,7 @@ def timeout_error(job: Job[Any], now: float, limit_seconds: float | None) -> Use
             return TookTooLong(what, job.label, "Try again later, or allow more workers with TORCH_TRACE_WORKERS.")
         return None
     if now - job.running_since > limit_seconds:
-        what = f"The answer took longer than {limit_seconds:g} s and was stopped."
+        what = f"The computation took longer than {limit_seconds:g} s and was stopped."
         return TookTooLong(what, job.label, f"Choose fewer steps, or allow more time with {ANSWER_VARIABLE}.")
     return None
 

@@ -107,7 +107,7 @@ class Death:
                 f"The worker process was killed twice ({self}).",
                 about,
                 (
-                    "Usually memory ran out. Close other programs, set TORCH_TRACE_WORKERS=1, or lower "
+                    "The usual reason is a lack of memory. Close other programs, set TORCH_TRACE_WORKERS=1, or lower "
                     "TORCH_TRACE_MEMORY_MB to open only a window of the trace."
                 ),
             )
