@@ -44,8 +44,6 @@ class UserError(TorchTraceError):
 
 
 class BadRequest(UserError):
-    """A parameter is missing or invalid."""
-
     status = 400
 
 
@@ -56,8 +54,6 @@ class NotFoundError(UserError):
 
 
 class UnreadableTrace(UserError):
-    """A file contains no readable trace."""
-
     status = 422
 
 
@@ -70,8 +66,6 @@ class CacheFileLost(UnreadableTrace):
 
 
 class StorageError(UserError):
-    """The file system failed."""
-
     status = 502
 
 

@@ -30,7 +30,6 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         self._routes: Routes | None = None
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Iterable[bytes]]]:
-        """Returns the WSGI application for all URLs below ``/data/plugin/torch_trace``."""
         return {"/*": self._serve}
 
     def is_active(self) -> bool:
@@ -49,11 +48,9 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         return workspace.catalog.is_active
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """Returns the path of the page for TensorBoard."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="Torch Trace", disable_reload=True)
 
     def close(self) -> None:
-        """Stops the background scan and the worker processes."""
         with self._lock:
             if self._workspace is not None:
                 self._workspace.close()

@@ -79,6 +79,6 @@ class CoverageInfo(Struct, frozen=True):
     steps: list[str] | None = None
     """Labels of the selected steps; None = the whole trace or window."""
     window: WindowInfo | None = None
-    """None if the whole file was opened."""
+    """The window that is open; None if the whole file is open."""
     phase: str | None = None
     """The selected phase; None = any."""

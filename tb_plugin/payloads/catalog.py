@@ -119,7 +119,7 @@ class ReadInfo(Struct, frozen=True):
     events_unknown: int
     events_other: int
     events_outside: int
-    """Events outside the opened window."""
+    """Number of events outside the window that is open."""
     complete: bool
     issues: list[IssueInfo]
     records: str = "events"

@@ -25,7 +25,7 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     extent_bytes: int
     """Length of the address axis."""
     region_address: list[str]
-    """Hexadecimal, because JSON numbers are not precise enough."""
+    """Address of each region as hexadecimal text, because JSON numbers are not precise enough."""
     region_bytes: list[int]
     region_offset: list[int]
     """Start of each region on the address axis."""

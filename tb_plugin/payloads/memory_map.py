@@ -27,7 +27,7 @@ class MemoryMap(Struct, frozen=True, tag_field="kind", tag="memory_map"):
     event: int
     groups: list[MapGroup]
     row_address: list[str]
-    """Hexadecimal, because JSON numbers are not precise enough."""
+    """Address of each segment as hexadecimal text, because JSON numbers are not precise enough."""
     row_bytes: list[int]
     row_group: list[int]
     row_is_large: list[bool]
@@ -36,7 +36,7 @@ class MemoryMap(Struct, frozen=True, tag_field="kind", tag="memory_map"):
     row_first: list[int]
     """Index of the first piece of each segment. The last element is the number of pieces."""
     piece_offset: list[int]
-    """Bytes from the start of the segment."""
+    """Bytes from the start of the segment to the piece."""
     piece_span: list[int]
     """Bytes from start to end of the piece, including gaps between merged blocks."""
     piece_bytes: list[int]

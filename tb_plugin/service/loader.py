@@ -335,7 +335,6 @@ def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
 
 
 def file_of(entry: Entry) -> ModelFile:
-    """Returns the column file of a loaded profile."""
     return ModelFile(entry.path, model_of(entry.files.reader).id)
 
 

@@ -54,8 +54,6 @@ class Changes:
 
 
 class Load:
-    """One attempt to load a profile."""
-
     def __init__(self) -> None:
         self.path = ""
         """Column file that is being written."""

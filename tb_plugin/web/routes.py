@@ -191,7 +191,7 @@ def _place(request: Request) -> Place:
 
 
 def _params(request: Request, table: str | None) -> Params:
-    """Returns the parameters of a view or table. Raises BadRequest."""
+    """Returns the request parameters of a view, or of one of its tables. Raises BadRequest."""
     where = []
     for item in request.args.getlist("where"):
         column, separator, value = item.partition(":")

@@ -129,7 +129,6 @@ class ClusterParts:
             return refused.why if refused is not None else ""
 
     def close(self) -> None:
-        """Cancels all pending requests."""
         self._closed.set()
 
     def _work(self) -> None:

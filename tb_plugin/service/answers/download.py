@@ -34,7 +34,6 @@ class Download:
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:
-    """Yields the content of a file in chunks."""
     with path.open("rb") as stream:
         while chunk := stream.read(CHUNK_BYTES):
             yield chunk

@@ -66,10 +66,10 @@ def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
 
 
 def unready_profile(entry: Entry) -> Profile:
-    """Returns the state of a profile that could not answer yet.
+    """Returns the loading state of a profile that cannot answer a request yet.
 
-    The state is ``loading`` if the profile has become ready or failed since the request. The client then repeats
-    the request.
+    If the profile has become ready or failed since then, the state is ``loading``, so that the client repeats the
+    request.
     """
     profile = profile_of(entry)
     return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)

@@ -32,7 +32,7 @@ _Recording = tuple[int, int, ProfileFiles]
 
 
 def is_on() -> bool:
-    """Returns whether the environment allows merging folders."""
+    """Returns whether TORCH_TRACE_GROUP allows merging folders."""
     return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
 
 

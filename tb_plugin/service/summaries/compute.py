@@ -87,7 +87,6 @@ class Outcome:
     name: str
     kind: Kind
     size_bytes: int = 0
-    """Size of the summary."""
     reason: str = ""
     """Reason of a failure."""
     body: bytes = field(default=b"", repr=False)

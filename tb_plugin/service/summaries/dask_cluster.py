@@ -35,8 +35,6 @@ log = logging.getLogger("torch_trace")
 
 @dataclass(frozen=True)
 class Scheduler:
-    """The address of a scheduler and its TLS files."""
-
     address: str
     ca_file: str = ""
     cert: str = ""
@@ -123,7 +121,6 @@ class Cluster:
 
     @property
     def running(self) -> int:
-        """Returns the number of unfinished jobs."""
         return len(self._running)
 
     @property

@@ -46,8 +46,8 @@ def budget_bytes(limit_bytes: int | None = None) -> int:
 def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
     """Returns the error for a profile that cannot be opened as a window.
 
-    ``asked`` is the requested window. If it is empty, a window is necessary because the profile is too large.
-    ``why`` is a sentence that starts with a lower-case letter.
+    ``asked`` is the requested window, or empty if the profile is too large to open as a whole. ``why`` is a
+    sentence that starts with a lower-case letter.
     """
     if asked:
         return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)

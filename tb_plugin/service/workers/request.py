@@ -68,7 +68,6 @@ class Job(Generic[Answer]):
         return self.progress.fraction
 
     def restart(self) -> None:
-        """Resets the progress."""
         self.progress = Progress(WAITING, since=time.monotonic())
 
     def report(self, progress: Progress) -> None:
