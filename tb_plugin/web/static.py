@@ -1,6 +1,6 @@
 """Static files of the page.
 
-Files with a hash in their name are cached for a year.
+Browsers may cache a file for a year if its name contains a content hash.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ENTRY = b'export function render() { location.replace(new URL("./index.html", i
 
 @dataclass(frozen=True)
 class Asset:
-    """A file of the page. ``expires_seconds`` is 0 if its name contains no content hash."""
+    """A file of the page. ``expires_seconds`` is 0 if the file name contains no content hash."""
 
     content: bytes
     content_type: str
@@ -47,7 +47,7 @@ class Asset:
 
 
 def find_asset(name: str, bundle: Path = BUNDLE) -> Asset | None:
-    """Returns the file at a URL path; None if it does not exist."""
+    """Returns the file at a URL path, or None if it does not exist."""
     path = _files(bundle).get(name)
     if path is not None:
         hashed = name.startswith("assets/")

@@ -92,7 +92,7 @@ def test_an_answer_has_a_limit_and_a_read_has_none():
     assert timeouts.timeout_error(job(0, running_since=100), 219, 120) is None
     late = timeouts.timeout_error(job(0, running_since=100), 221, 120)
     assert isinstance(late, TookTooLong)
-    assert (late.what, late.where) == ("The answer took longer than 120 s and was stopped.", "/logs/x.json")
+    assert (late.what, late.where) == ("The computation took longer than 120 s and was stopped.", "/logs/x.json")
     assert "TORCH_TRACE_ANSWER_SECONDS" in late.do
     waited = timeouts.timeout_error(job(0), 121, 120)
     assert waited is not None and waited.what == "All workers were busy for 120 s."

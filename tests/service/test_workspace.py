@@ -471,7 +471,7 @@ def test_the_original_is_handed_out_only_when_it_was_read_as_a_profile(tmp_path,
     assert b"".join(workspace.original(Place(worker="a")).chunks) == path.read_bytes()
     path.unlink()
     path.symlink_to(tmp_path / "logs" / "key.1.pt.trace.json")  # before the next scan
-    with pytest.raises(StorageError, match="not the file that was listed"):
+    with pytest.raises(StorageError, match="replaced after it was listed"):
         workspace.original(Place(worker="a"))
 
 

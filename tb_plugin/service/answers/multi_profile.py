@@ -1,7 +1,7 @@
 """Views of several profiles: all workers of a run, or a comparison.
 
-The scheduler gathers one result per profile (``part_scheduler.py``). A worker process merges them if the view
-requires it, and answers.
+The scheduler collects one result per profile (``part_scheduler.py``). A worker process merges the results if the
+view requires this. Then a worker process computes the view.
 """
 
 from __future__ import annotations
@@ -46,18 +46,16 @@ _MAX_REMEMBERED = 64
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    """Cached inputs of a view of all workers of a run."""
+    """Cached inputs of a view that covers all workers of a run."""
 
     entries: list[Entry]
     files: list[tuple[str, str]]
     told: tuple[tuple[str, str], ...]
-    """View parameters that list failed workers and refused summaries."""
+    """View parameters that name the failed workers and the refused summaries."""
     about: str
 
 
 class MultiProfileAnswers:
-    """Answers requests for views of several profiles."""
-
     def __init__(
         self,
         catalog: ProfileCatalog,
@@ -78,7 +76,7 @@ class MultiProfileAnswers:
     def ask(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
-        """Returns the answer about several profiles, or their loading state until all are ready.
+        """Returns a view of several profiles, or the loading state until all results are ready.
 
         Raises UserError.
         """
@@ -94,9 +92,9 @@ class MultiProfileAnswers:
     def cached_answer(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
     ) -> bytes | Profile:
-        """Answers a view of all workers of a run from cached inputs, without reading any profile.
+        """Returns a view of all workers of a run, computed from cached inputs. Reads no profile.
 
-        Returns the state of an unread profile if no inputs are cached or a file has changed. Raises UserError.
+        If the inputs are not cached or have changed, returns a Profile with the state ``found``. Raises UserError.
         """
         every = self._catalog.workers(place)
         known = self._known.get(_run_key(every[0], place, analysis))
@@ -176,9 +174,10 @@ class MultiProfileAnswers:
         analysis: Analysis[Any],
         about: str,
     ) -> Path | None:
-        """Returns the file with the merged results; a worker process creates it once.
+        """Returns the file with the merged results. If it does not exist, a worker process creates it.
 
-        Returns None if a summary was refused: the caller then reads the trace instead. Raises UserError.
+        Returns None if a summary was refused. The caller then uses the trace instead of the summary. Raises
+        UserError.
         """
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
         for _ in range(CHANGES):
@@ -211,7 +210,7 @@ class MultiProfileAnswers:
     ) -> bytes | Profile:
         """Compares a baseline with an experiment.
 
-        Each has its own selected steps; the default is all. Raises UserError.
+        Each of the two has its own step selection. An empty selection means all steps. Raises UserError.
         """
         exp = self._catalog.find(place)
         base = self._catalog.find(_baseline(exp, params))
@@ -289,10 +288,10 @@ def multi_profile_view(view_id: str) -> Analysis[Any] | None:
 
 
 def _baseline(exp: Entry, params: Params) -> Place:
-    """Returns the profile that ``base_run``, ``base_worker`` and ``base_span`` name.
+    """Returns the baseline given by ``base_run``, ``base_worker`` and ``base_span``.
 
-    Missing names default to those of the experiment. The window has no default, because steps of one trace do not
-    apply to another.
+    Missing parameters default to the run, worker and span of the experiment. The window has no default, because the
+    steps of one trace do not apply to another.
     """
     run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))
     return Place(run, worker, span, params.get("base_window"))

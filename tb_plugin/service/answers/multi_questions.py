@@ -1,4 +1,4 @@
-"""Questions to worker processes about several profiles."""
+"""Questions about several profiles, for worker processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tb_plugin.storage.cache import put_atomically
 
 @dataclass(frozen=True)
 class WritePart:
-    """Asks for the result of a view for one profile, as the file ``target``."""
+    """Computes the result of a view for one profile and writes it to the file ``target``."""
 
     file: ModelFile
     view_id: str
@@ -35,7 +35,7 @@ class WritePart:
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Writes the result and returns ``target``. Raises BadRequest, CacheRefused."""
+        """Writes the file and returns ``target``. Raises BadRequest, CacheRefused."""
         analysis = analysis_by_id(self.view_id)
         numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
@@ -54,13 +54,13 @@ class WritePart:
 
 @dataclass(frozen=True)
 class TakePart:
-    """Asks to extract the result in a rank summary into the file ``target``."""
+    """Extracts the result of a rank summary and writes it to the file ``target``."""
 
     summary: RankSummary
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns why the summary is refused; "" if the result was extracted.
+        """Returns "" after success, or the reason why the summary is refused.
 
         The reason completes the sentence "its summary ...". Raises CacheRefused.
         """
@@ -80,14 +80,14 @@ Source = str | RankSummary
 
 @dataclass(frozen=True)
 class WriteMergedPart:
-    """Asks to merge the results of all workers of a run into the file ``target``.
+    """Merges the results of all workers of a run and writes the merged result to the file ``target``.
 
-    ``parts`` holds (worker, source) pairs.
+    ``parts`` contains (worker, source) pairs.
     """
 
     parts: tuple[tuple[str, Source], ...]
     companion: tuple[tuple[str, Source], ...]
-    """Results of profiles of another kind in the same run, as (worker, source) pairs."""
+    """(worker, source) pairs of profiles in the same run that have another format."""
     view_id: str
     target: str
 
@@ -98,15 +98,17 @@ class WriteMergedPart:
         )
 
     def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
-        """Merges the results, unless a summary is refused. Returns the reason for each refusal, by index in
-        ``parts``.
+        """Writes the merged result and returns an empty dict.
 
+        If any summary is refused, writes nothing and returns the reason for each refusal, by index in ``parts``.
         Raises CacheFileLost, CacheRefused, and UserError if merging exceeds the memory budget.
         """
         analysis = analysis_by_id(self.view_id)
         view = joining(analysis)
         if view is None:
-            raise NotFoundError("This view does not merge ranks.", self.view_id, "Request the view instead.")
+            raise NotFoundError(
+                "This view has no merged result of all ranks.", self.view_id, "Request the view itself."
+            )
         read, refused = _read(models, (*self.parts, *self.companion))
         if refused:
             return refused
@@ -137,10 +139,9 @@ def _handed_over(parts: list[Part]) -> Iterator[Part]:
 
 
 def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the results, and the reason for each refused summary by index. If any is refused, there are no
-    results.
+    """Returns the results, and the reason for each refused summary by index.
 
-    Raises UserError.
+    If any summary is refused, the list of results is empty. Raises UserError.
     """
     budget = budget_bytes()
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
@@ -162,7 +163,7 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
 class _Together:
     """A question about several profiles.
 
-    ``parts`` holds (worker, result file) pairs; ``steps`` is the step selection as text.
+    ``parts`` contains (worker, result file) pairs. ``steps`` is the text of the step selection.
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -181,13 +182,13 @@ class _Together:
         """Returns the requested table with all matching rows. Raises NotFoundError."""
         table = replace(self, params=replace(self.params, limit=None, as_columns=True))._answer(models)
         if not isinstance(table, ColumnTable):
-            raise NotFoundError("This is not a table.", self.view_id, "Name a table.")
+            raise NotFoundError("This is not a table.", self.view_id, "Specify a table.")
         return table
 
 
 @dataclass(frozen=True)
 class AskMultiView(_Together):
-    """Asks for a view of several profiles, or one page of its tables, as JSON."""
+    """Computes a view of several profiles, or one page of its tables, as JSON."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns JSON. Raises NotFoundError, BadRequest, CacheFileLost."""
@@ -199,7 +200,7 @@ class AskMultiView(_Together):
 
 @dataclass(frozen=True)
 class AskMultiCsv(_Together):
-    """Asks for all matching rows of a table of several profiles, as CSV."""
+    """Exports all matching rows of a table of several profiles as CSV."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8. Raises NotFoundError, BadRequest, CacheFileLost."""
@@ -211,7 +212,7 @@ class AskMultiCsv(_Together):
 
 @dataclass(frozen=True)
 class AskMultiArrow(_Together):
-    """Asks for all matching rows of a table of several profiles, as an Arrow IPC stream."""
+    """Exports all matching rows of a table of several profiles as an Arrow IPC stream."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns an Arrow IPC stream. Raises NotFoundError, BadRequest, CacheFileLost."""

@@ -38,20 +38,22 @@ _SUFFIX = ".part"
 class State:
     """Progress of a group of profiles.
 
-    ``ready`` holds (worker, source) pairs.
+    ``ready`` contains (worker, source) pairs.
     """
 
     ready: list[tuple[str, Source]] = field(default_factory=list)
     failed: list[tuple[str, UserError]] = field(default_factory=list)
     waiting: list[Entry] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
-    """(worker, reason) pairs of results that are computed locally because a summary or the cluster failed."""
+    """(worker, reason) pairs of results that are computed locally, because the summary was refused or the cluster
+    failed.
+    """
     fraction: float = 0.0
 
 
 @dataclass(frozen=True)
 class _PartRequest:
-    """A request for the result of one profile; ``capture`` names its graph captures."""
+    """A request for the result of one profile. ``capture`` selects the captures of its CUDA graphs."""
 
     entry: Entry
     analysis: Analysis[Any]
@@ -60,9 +62,9 @@ class _PartRequest:
 
 
 class PartScheduler:
-    """Gathers the results of several profiles.
+    """Collects the results of several profiles.
 
-    A load is cancelled unless the request is repeated.
+    Loading stops if the request is not repeated.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class PartScheduler:
         self._cluster = cluster
         self._jobs: dict[str, Job[str]] = {}
         self._asked: dict[str, float] = {}
-        """Time of the last request for each pending result, in monotonic seconds."""
+        """For each pending result, the time of the last request in monotonic seconds."""
         self._lock = threading.Lock()
 
     def gather(
@@ -92,10 +94,11 @@ class PartScheduler:
         wait: bool = False,
         capture: Callable[[Entry], str] = lambda entry: "",
     ) -> State:
-        """Starts or continues computing the results; ``wait`` blocks until all are done.
+        """Starts or continues computing the results, and returns their state.
 
-        Failures of single profiles are reported in the returned state. ``params.steps`` selects steps of each
-        profile; ``capture`` returns the graph captures of a profile.
+        ``wait`` blocks until every profile is done or has failed. The returned state contains the errors of failed
+        profiles. ``params.steps`` selects the steps of each profile. ``capture`` returns the capture text of a
+        profile.
         """
         params = replace(params, table=None)
         formats = formats_of(analysis)
@@ -123,7 +126,7 @@ class PartScheduler:
                     continue  # the next round reports the error
 
     def end_leases(self) -> None:
-        """Cancels work that was not requested for ABANDONED_READ_SECONDS."""
+        """Cancels work that nobody requested for ABANDONED_READ_SECONDS."""
         self.summaries.end_leases()
         oldest = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
@@ -160,7 +163,10 @@ class PartScheduler:
             state.fraction += 1.0
 
     def _computed(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> Path | None:
-        """Returns the result file, computed by the cluster if there is one. None: not ready. Raises UserError."""
+        """Returns the result file, or None until it is ready.
+
+        The cluster computes the result if there is a cluster. Raises UserError.
+        """
         key = self._key(asked)
         path = self._store.get(key, _SUFFIX)
         is_whole = asked.analysis.id == VIEW and not (asked.entry.window or asked.capture or asked.entry.files.rank)
@@ -186,7 +192,7 @@ class PartScheduler:
         )
 
     def _compute(self, asked: _PartRequest, wait: bool) -> Path | None:
-        """Returns the result file, computed locally. None: the profile or the result is not ready. Raises UserError."""
+        """Computes the result file locally. Returns None until the file is ready. Raises UserError."""
         entry = asked.entry
         if entry.gone:
             raise NotFoundError("The file changed while it was read.", entry.files.url, "Repeat the request.")
@@ -228,6 +234,6 @@ class PartScheduler:
 def progress(entry: Entry, count: int, fraction: float) -> Profile:
     """Returns the combined loading state of ``count`` profiles.
 
-    ``fraction`` is the sum of their loaded fractions.
+    ``fraction`` is the sum of the loaded fractions of these profiles.
     """
     return Profile(entry.files.run, "", entry.files.span, "loading", fraction / count, 0)

@@ -1,4 +1,4 @@
-"""Questions to worker processes about one loaded profile."""
+"""Questions about one loaded profile, for worker processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tb_plugin.storage.cache import put_atomically
 
 @dataclass(frozen=True)
 class AskView:
-    """Asks for a view as JSON, or for one page of the table ``params.table``."""
+    """Computes a view as JSON, or one page of the table ``params.table``."""
 
     file: ModelFile
     view_id: str
@@ -43,14 +43,14 @@ class AskView:
 
 @dataclass(frozen=True)
 class AskCsv:
-    """Asks for all matching rows of a table as CSV."""
+    """Exports all matching rows of a table as CSV."""
 
     file: ModelFile
     view_id: str
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns CSV in UTF-8 with units in the header. Raises NotFoundError, BadRequest."""
+        """Returns CSV in UTF-8. The header contains the units. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_csv
 
         frame, rows = _table_rows(models, self.file, self.view_id, self.params)
@@ -59,7 +59,7 @@ class AskCsv:
 
 @dataclass(frozen=True)
 class AskArrow:
-    """Asks for all matching rows of a table as an Arrow IPC stream."""
+    """Exports all matching rows of a table as an Arrow IPC stream."""
 
     file: ModelFile
     view_id: str
@@ -74,23 +74,23 @@ class AskArrow:
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """Facts and tables of a profile for programs.
+    """Facts and tables of a profile, for programs.
 
-    ``tables`` holds JSON, because decoding large tables is slow.
+    ``tables`` contains undecoded JSON, because decoding large tables is slow.
     """
 
     facts: dict[str, int | float | None]
     tables: dict[str, msgspec.Raw]
     notices: list[Notices]
     dismissed: list[str]
-    """Ids of the rules excluded by the log directory."""
+    """Ids of rules that the file ``torch_trace_ignore`` excludes."""
 
 
 @dataclass(frozen=True)
 class AskNumbers:
-    """Asks for facts, tables and notices of the views in ``view_ids``.
+    """Computes facts, tables and notices of the views in ``view_ids``.
 
-    Views in ``sentence_ids`` contribute notices only, those in ``counted_ids`` facts only.
+    Views in ``sentence_ids`` contribute only notices. Views in ``counted_ids`` contribute only facts.
     """
 
     file: ModelFile
@@ -137,7 +137,7 @@ class _Views:
 
 @dataclass(frozen=True)
 class AskTiles:
-    """Asks for tiles of the timeline."""
+    """Computes tiles of the timeline."""
 
     file: ModelFile
     level: int
@@ -154,7 +154,7 @@ class AskTiles:
 
 @dataclass(frozen=True)
 class WriteWindow:
-    """Asks for the events that overlap ``[start_ns, end_ns)``, as gzipped Chrome JSON in the file ``target``."""
+    """Writes the events that overlap ``[start_ns, end_ns)`` as gzipped Chrome JSON to the file ``target``."""
 
     file: ModelFile
     start_ns: int | None
@@ -173,7 +173,7 @@ class WriteWindow:
 
 @dataclass(frozen=True)
 class WriteStacks:
-    """Asks for merged stacks, gzipped, in the file ``target``."""
+    """Writes merged stacks to the gzipped file ``target``."""
 
     file: ModelFile
     params: Params
@@ -200,5 +200,7 @@ def _table_rows(models: OpenModels, file: ModelFile, view_id: str, params: Param
     frame = part.frames.get(params.table or "")
     if frame is None:
         names = ", ".join(part.frames) or "none"
-        raise NotFoundError(f"The view {view_id} has no table {params.table}.", params.table or "", f"It has: {names}.")
+        raise NotFoundError(
+            f"The view {view_id} has no table {params.table}.", params.table or "", f"Available tables: {names}."
+        )
     return frame, matching(frame, part.remaining(params))[0]

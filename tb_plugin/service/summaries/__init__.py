@@ -1,1 +1,1 @@
-"""Rank summaries: discovery, loading, computation and file format."""
+"""Computation and file format of rank summaries."""

@@ -1,7 +1,7 @@
 """Main program of a worker process.
 
-It reads questions from stdin and writes answers to stdout. Each message is a pickle after an 8-byte length: a
-``Question`` to the worker, a ``Message`` from it.
+It reads questions from stdin and writes answers to stdout. Each message is an 8-byte length followed by a pickle.
+The parent sends a ``Question``, and the worker sends a ``Message``.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _LENGTH = struct.Struct("<Q")
 
 @dataclass(frozen=True)
 class Started:
-    """First message of a worker: its libraries are loaded."""
+    """First message of a worker, sent when its libraries are loaded."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """The answer to a question. ``resident_bytes`` is the memory of the worker, without mapped files."""
+    """The answer to a question. ``resident_bytes`` is the memory of the worker, excluding mapped files."""
 
     answer: object
     resident_bytes: int
@@ -46,21 +46,21 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """A question failed with a known error."""
+    """Reports that a question failed with a known error."""
 
     error: UserError
 
 
 @dataclass(frozen=True)
 class Bug:
-    """A question raised an unexpected error, with its traceback as text."""
+    """Reports that a question failed with an unexpected error. Contains the traceback as text."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Logged:
-    """A log record of a worker, with its traceback if any."""
+    """A log record of a worker, including the traceback, if any."""
 
     level: int
     text: str
@@ -79,7 +79,7 @@ def send(stream: IO[bytes], message: Question[object] | Message) -> None:
 
 
 def receive(stream: IO[bytes]) -> Message:
-    """Reads one message of a worker. Raises EOFError if the worker has ended."""
+    """Reads one message from a worker. Raises EOFError if the worker has ended."""
     message: Message = pickle.loads(_read(stream))
     return message
 
