@@ -96,7 +96,7 @@ SHARED = Metrics(
             "forward_line": ("Line", "Python line of the forward operator."),
             "module": ("Module", "nn.Module and its recorded instance number."),
             "category": ("Category", "Recorded category."),
-            "collective": ("Collective", "Communication operation, named alike for all libraries."),
+            "collective": ("Collective", "Communication operation, with the same name for all libraries."),
             "dtype": ("Type", "Element type of the buffers."),
             "group": ("Group", "Name of the process group."),
             "group_ranks": ("Ranks", "Recorded ranks of the process group."),

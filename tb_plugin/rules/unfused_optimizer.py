@@ -118,9 +118,9 @@ RULE = Rule(
     detects="The optimizer updates each parameter with separate kernels.",
     threshold=f"At least {MANY} unfused kernels per optimizer step, and at least {SERIES} per parameter.",
     saving=(
-        "Upper bound: all kernels except the longest per parameter, and all CPU time of the optimizer step. Lower "
-        "bound: nine of ten operators. A fused update then takes twice the difference between the longest and the "
-        "shortest kernel."
+        "Upper bound: all kernels except the longest per parameter, and all CPU time of the "
+        "optimizer step. Lower bound: nine of ten operators. The fused update is assumed to take "
+        "twice the difference between the longest and the shortest kernel."
     ),
     needs="Ranges `Optimizer.step#...`.",
     notes="""

@@ -91,8 +91,8 @@ METRICS = SHARED.adding(
         {
             "call_created_ns": ("Called", "Call time, measured from the rank's first available record."),
             "called_at_ns": ("Called at", "Call time since 1970, by the clock of the rank's machine."),
-            "call_started_ns": ("Seen started", "Time of the recorder's first poll after the start."),
-            "call_completed_ns": ("Seen completed", "Time of the recorder's first poll after completion."),
+            "call_started_ns": ("Seen started", "Time when the recorder first saw the call as started."),
+            "call_completed_ns": ("Seen completed", "Time when the recorder first saw the call as completed."),
             "call_duration_ns": (
                 "Duration",
                 "Reported duration, else time from start (or call) to observed completion.",

@@ -96,8 +96,9 @@ METRICS = OF_DEVICES.adding(
             "fragmentation_cause": (
                 "Cause",
                 (
-                    "reserved before: no growth in the window. changing sizes, gaps between blocks: growth despite "
-                    "free memory. one large block: exceeds free memory. more than was asked for: other cases."
+                    "reserved before: no growth in the window. changing sizes, gaps between blocks: growth "
+                    "despite free memory. one large block: exceeds free memory. more than was requested: other "
+                    "cases."
                 ),
             ),
         },

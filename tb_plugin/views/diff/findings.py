@@ -116,16 +116,16 @@ def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> s
 def _doubts(base: Part, exp: Part) -> list[Notice]:
     notices = []
     if bool(base.steps) != bool(exp.steps):
-        text = "Only one profile has steps: its mean step is compared with the whole recording of the other."
+        text = "Only one profile has steps: its mean step is compared with the whole recording of the other profile."
         todo = "Record steps in both profiles: call step() of the profiler after each one."
         notices.append(Notice("steps_on_one_side", "medium", text, todo, []))
     windows = [part.coverage.window for part in (base, exp)]
     if any(windows):
         text = "Only a window of a large trace is compared."
-        todo = "Choose the windows of both profiles above. The (i) shows the opened part."
+        todo = "Choose the windows of both profiles above. The (i) button shows the opened part."
         notices.append(Notice("window", "medium", text, todo, []))
     if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):
-        text = "A file is truncated: its missing part looks like saved time."
+        text = "A file is truncated: the missing part looks like saved time."
         notices.append(Notice("incomplete_side", "medium", text, "Record it again, or select complete steps.", []))
     ours, theirs = _settings(base), _settings(exp)
     if ours.get("Profiler options") != theirs.get("Profiler options"):

@@ -63,7 +63,7 @@ METRICS = SHARED.adding(
             "device_word": ("Device type", "Common name of the device type."),
             "measure": ("Measure", "Key of the compared time."),
             "per": ("Per", "step: mean per step. total: sum over steps."),
-            "leading_part": ("Part", "Step part that changed most in the step's direction."),
+            "leading_part": ("Part", "Step part that contributed most to the step's change."),
             "opposite_part": ("Opposite part", "Step part that changed most in the opposite direction."),
             "overall_part": ("Part", "Compute, exposed communication, exposed copies, or free."),
             "family": (

@@ -100,8 +100,8 @@ METRICS = SHARED.adding(
             "arrival": (
                 "Arrival",
                 (
-                    "known: reliable order. below the residual: starts closer than clock accuracy. recording begins "
-                    "later: late recording. clocks unknown: too few anchors. alone: one rank."
+                    "known: reliable order. below the residual: starts closer than clock accuracy. recording "
+                    "starts later: late recording. clocks unknown: too few anchors. alone: one rank."
                 ),
             ),
             "clock_how": (
@@ -153,7 +153,7 @@ METRICS = SHARED.adding(
             "before_copy_ns": ("Copies before", "Time before the call when only copies run."),
             "before_input_ns": ("Data loading before", "Idle time before the call, due to data loading."),
             "before_host_ns": ("Host before", "Idle time before the call, due to the host."),
-            "before_idle_ns": ("Idle before", "Remaining idle time before the call."),
+            "before_idle_ns": ("Idle before", "Idle time before the call, due to other causes."),
             "step_other_ns": ("Other", "Step minus compute and exposed communication."),
             "wait_ns": ("Wait", "Communication minus transfer: time waiting for the last rank."),
             "transfer_ns": ("Transfer", "Duration of a collective on its last rank; overlapping calls count once."),

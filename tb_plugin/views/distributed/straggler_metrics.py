@@ -91,7 +91,7 @@ OF_STRAGGLERS = (
             "more_copy_ns": ("Copy excess", _excess("Exposed copy time")),
             "more_input_ns": ("Data loading excess", _excess("Idle time during data loading")),
             "more_host_ns": ("Host excess", _excess("Idle time due to the host")),
-            "more_idle_ns": ("Idle excess", _excess("Remaining idle time")),
+            "more_idle_ns": ("Idle excess", _excess("Idle time due to other causes")),
         },
     ),
     define(

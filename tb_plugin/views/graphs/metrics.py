@@ -36,7 +36,7 @@ METRICS = OF_LAUNCHES.adding(
             "graph_nodes": ("Nodes", "Kernels, copies and memsets per replay."),
             "graph_node": ("Node", "Position in the graph."),
             "node_replays": ("Replays", "Runs of the node."),
-            "node_repeat": ("Repeat", "Number of the inferred repeat with the node."),
+            "node_repeat": ("Repeat", "Number of the inferred repeat containing the node."),
             "graph_repeats": ("Repeats", "Inferred repeats inside the graph, such as layers."),
             "repeat_nodes": ("Nodes per repeat", "Nodes in a repeat."),
         },

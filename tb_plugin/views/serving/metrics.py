@@ -23,7 +23,7 @@ METRICS = SHARED.adding(
         "",
         "bool",
         {
-            "is_steady": ("Steady", "The step is in the steady state, the best run of similar decode steps."),
+            "is_steady": ("Steady", "The step is in the steady state: similar decode steps generating most tokens."),
             "is_outlier": ("Outlier", "Decode step far longer than the median of similar batches."),
         },
     ),
