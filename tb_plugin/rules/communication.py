@@ -46,7 +46,7 @@ METRICS = OF_RULES.adding(
             "group_exposed_ns": ("This group", "Largest exposed communication of one process group, per step."),
         },
     ),
-    define("", "text", {"process_group": ("Process group", "Name of the process group.")}),
+    define("", "text", {"process_group": ("Process group", "Process group name.")}),
 )
 
 

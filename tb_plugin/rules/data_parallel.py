@@ -27,7 +27,7 @@ METRICS = OF_RULES.adding(
         {
             "exchange_ns": (
                 "Between devices",
-                "Time of collectives and device-to-device copies without compute, per step.",
+                "Time of collectives and device-to-device copies while nothing computes, per step.",
             ),
         },
     ),

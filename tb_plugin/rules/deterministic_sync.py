@@ -31,12 +31,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"backward_sync_ns": ("Backward waits", "Host time waiting for the device in these operators, per step.")},
+        {"backward_sync_ns": ("Backward waits", "Host time that these operators wait for the device, per step.")},
     ),
     define(
         STEPS,
         "number",
-        {"backward_sync_calls": ("Waits", "Number of waits for the device in these operators, per step.")},
+        {"backward_sync_calls": ("Waits", "Waits for the device in these operators, per step.")},
     ),
     define(
         STEPS,

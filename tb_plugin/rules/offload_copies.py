@@ -19,7 +19,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "offload_ns": ("Offloading", "Time of copies of offloaded tensors, per step."),
+            "offload_ns": ("Offloading", "Copy time of offloaded tensors, per step."),
             "offload_alone_ns": ("Exposed", "Time during which only copies of offloaded tensors run, per step."),
         },
     ),

@@ -64,7 +64,7 @@ METRICS = SHARED.adding(
                 "Point-to-point",
                 "Recorded sequence number of the point-to-point call.",
             ),
-            "call_timeout_ms": ("Timeout (ms)", "Timeout of the process group."),
+            "call_timeout_ms": ("Timeout (ms)", "Process group timeout."),
             "call_part": ("Part", "Index among calls with the same number, from 0."),
             "recorded_calls_count": ("Calls", "Recorded collectives and point-to-point calls."),
             "unfinished_calls": ("Incomplete", "Calls that did not complete."),
@@ -89,7 +89,7 @@ METRICS = SHARED.adding(
         RECORDED_CALLS,
         "ns",
         {
-            "call_created_ns": ("Called", "Call time, measured from the rank's first available record."),
+            "call_created_ns": ("Called", "Call time, since the rank's first available record."),
             "called_at_ns": ("Called at", "Call time since 1970, by the clock of the rank's machine."),
             "call_started_ns": ("Seen started", "Time when the recorder first saw the call as started."),
             "call_completed_ns": ("Seen completed", "Time when the recorder first saw the call as completed."),
@@ -99,7 +99,7 @@ METRICS = SHARED.adding(
             ),
             "first_called_ns": (
                 "First called",
-                "First call on any rank, since the first of all calls.",
+                "First call on any rank, measured from the first of all calls.",
             ),
             "arrival_spread_ns": ("Spread", "Time from first to last call, by local clocks."),
         },

@@ -33,7 +33,7 @@ METRICS = SHARED.adding(
             "launch_queue_p95_ns": ("Queue P95", P95.format("queue time")),
             "launch_latency_ns": (
                 "Latency",
-                "Time from launch call end (or queue end) to the start of the work.",
+                "Time from launch call end (or queue end) to work start.",
             ),
             "launch_latency_p50_ns": ("Latency P50", P50.format("latency on an empty queue")),
             "launch_latency_p95_ns": ("Latency P95", P95.format("latency on an empty queue")),

@@ -34,13 +34,13 @@ OF_STRAGGLERS = (
             ),
             "held_up_by": ("Delayed by", "Rank that causes most of this rank's lateness."),
             "held_up_in": ("Delayed in", "Group in which that rank is late or communicates slowly."),
-            "late_cause": ("Cause", "Activity that exceeds other ranks most before late arrivals."),
+            "late_cause": ("Cause", "Activity with the largest excess over other ranks, before late arrivals."),
         },
     ),
     define(
         CHOSEN,
         "code",
-        {"late_kernel": ("Kernel", "Kernel (or operator) that exceeds other ranks most.")},
+        {"late_kernel": ("Kernel", "Kernel (or operator) with the largest excess over other ranks.")},
     ),
     define(
         CHOSEN,

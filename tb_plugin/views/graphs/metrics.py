@@ -54,7 +54,7 @@ METRICS = OF_LAUNCHES.adding(
             "graph_launch_ns": ("Launches", "Host time of the graph launches."),
             "separate_launch_ns": (
                 "Launched separately",
-                "Estimated host time without graphs: median single launch time times replayed work.",
+                "Estimated host time without graphs: median single launch time multiplied by replayed work.",
             ),
             "node_total_ns": ("Device time", "Device time of the node over all replays."),
             "node_mean_ns": ("Mean", "Device time divided by runs."),
