@@ -148,7 +148,7 @@ def _summary(idle: _Chosen) -> Figures:
             CHOSEN_STEPS,
         ),
         METRICS.figure(
-            "idle_ratio", idle.ratio, f"Of {window}", "without unrecorded work" if idle.unrecorded_ns else ""
+            "idle_ratio", idle.ratio, f"Of {window}", "excluding unrecorded work" if idle.unrecorded_ns else ""
         ),
         *([METRICS.figure("unrecorded_ns", idle.unrecorded_ns, window=CHOSEN_STEPS)] if idle.unrecorded_ns else ()),
         *(
