@@ -184,8 +184,8 @@ RULE = Rule(
     threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of step time.",
     saving=(
         "Upper bound: the step time during which no communication runs (`could_hide_ns`). Lower "
-        "bound: the overlap gained if gradients are reduced as soon as they are available. It is 0 "
-        "for other collectives. None if no launch is recorded."
+        "bound: the overlap gained if gradients are reduced as soon as they are available. For other "
+        "collectives, the lower bound is 0. There are no bounds if no launch is recorded."
     ),
     notes="""
         The rule excludes collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` cover. Even

@@ -124,7 +124,7 @@ RULE = Rule(
     ),
     needs="Ranges `Optimizer.step#...`.",
     notes="""
-        Fused kernels have the class `optimizer`. The number of parameters is the count of the rarest operator that
+        Fused kernels have the class `optimizer`. The parameter count is the call count of the rarest operator that
         launches at least 1 in 40 kernels.
     """,
     limits=(

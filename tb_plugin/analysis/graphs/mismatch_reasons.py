@@ -79,7 +79,10 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
     position, first, other = at
     texts = " and ".join(_path(strings, scopes, scope) for scope in (first, other))
     return Refusal(
-        source, graph, position, f"Node {position + 1}: several places of the capture match, but differ there: {texts}."
+        source,
+        graph,
+        position,
+        f"Node {position + 1} matches several places of the capture, with different operators or modules: {texts}.",
     )
 
 
