@@ -151,7 +151,10 @@ def test_several_captures_tell_what_they_agree_about() -> None:
     assert ways(unlike) == {"GRAPH"}
     refusal = origins_of(unlike).refusals[0]
     assert refusal.position == 1
-    text = "Node 2 matches several places of the capture, with different operators or modules: Net_0 > aten::add and Net_0 > aten::mul."
+    text = (
+        "Node 2 matches several places of the capture, with different operators or modules: "
+        "Net_0 > aten::add and Net_0 > aten::mul."
+    )
     assert refusal.text == text
 
 
