@@ -40,7 +40,7 @@ METRICS = OF_RULES.adding(
             "could_overlap_ns": ("Could overlap", "Partly filled time of the shorter of two neighbouring modules."),
         },
     ),
-    define("", "code", {"neighbours": ("Modules", "Neighbouring modules with the most time to overlap.")}),
+    define("", "code", {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")}),
 )
 
 

@@ -119,7 +119,7 @@ RULE = Rule(
     order=200,
     detects="The profiler itself slows down the recorded program.",
     threshold=(
-        f"Recorded profiler time is at least {percent(OVERHEAD_SHARE)} of step time. Or it records at least "
+        f"Recorded profiler time is at least {percent(OVERHEAD_SHARE)} of step time. Or the profiler records at least "
         f"{CALLS_A_MS} Python calls per millisecond (`stacks`)."
     ),
     saving=(

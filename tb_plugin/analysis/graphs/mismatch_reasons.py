@@ -88,7 +88,7 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
 
 def too_often(source: str, graph: int) -> Refusal:
     """Returns a refusal because there are too many candidates to compare."""
-    return Refusal(source, graph, 0, "Too many other places have similar work, so not all of them were compared.")
+    return Refusal(source, graph, 0, "Too many recorded places have similar work, so not all of them were compared.")
 
 
 def short_name(name: str) -> str:

@@ -86,7 +86,7 @@ METRICS = SHARED.adding(
         {
             "node_device_share": ("Device share", "Backward device divided by its sum over rows."),
             "node_host_share": ("Host share", "Backward host divided by its sum over rows."),
-            "tied_ratio": ("Matched to forward", "Backward operators with a known forward operator divided by all."),
+            "tied_ratio": ("Matched to forward", "Share of backward operators with a known forward operator."),
         },
     ),
     define(

@@ -88,7 +88,7 @@ def leading_notice(
         return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
     most = ""
     if row is not None:
-        all_of_it = " of its total time, overlapped or not" if key == "dataloader_ns" else ""
+        all_of_it = " of total time, including overlapped time" if key == "dataloader_ns" else ""
         most = f", mostly {{leading_row}} ({{leading_row_delta_ns}}{all_of_it})"
         leading += [METRICS.figure("leading_row", row[0]), METRICS.figure("leading_row_delta_ns", row[1])]
     severity: Severity = "info" if total < 0 or unlike else "high" if share > HIGH_FROM else "medium"

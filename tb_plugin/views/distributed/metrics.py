@@ -123,7 +123,10 @@ METRICS = SHARED.adding(
             "inferred_calls": ("Inferred groups", "Calls whose group is inferred."),
             "estimated": ("Estimated", "Matched calls whose transfer time is estimated."),
             "clock_anchors": ("Anchors", "Ends of synchronising collectives used in the clock fit."),
-            "clock_aside": ("Rejected anchors", "Anchors that deviate by more than 6 × 1.4826 median deviations."),
+            "clock_aside": (
+                "Rejected anchors",
+                "Anchors that deviate by more than 6 × 1.4826 median absolute deviations.",
+            ),
             "clocks_rough": ("Imprecise clocks", "Ranks whose residual exceeds all clock differences."),
             "clocks_unknown": ("Unknown clocks", "Ranks whose clock is not comparable with most others."),
             "arrivals": ("Collectives", "Collectives with clock information."),

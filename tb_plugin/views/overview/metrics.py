@@ -85,7 +85,7 @@ METRICS = OF_RULES.adding(
                 "Kernel time on matrix units",
                 "Time of kernels on matrix units divided by kernel time.",
             ),
-            "linked_ratio": ("Linked to launches", "Device events with a recorded launch divided by all."),
+            "linked_ratio": ("Linked to launches", "Share of device events with a recorded launch."),
             "owned_ratio": ("Linked to operators", "Device time with an operator divided by all device time."),
             "outside_device_ratio": (
                 "Share of busy time",

@@ -42,7 +42,7 @@ CAUSES = {
     "small": "{small_unused_bytes} are in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
     "pinned": "Blocks that are never released pin the segments, mostly blocks from {pinning_line}.",
     "mixed": "These segments contain short-lived blocks, but no segment is ever completely free.",
-    "rest": "Most of it is in empty segments that other streams, pools or sizes cannot use.",
+    "rest": ("Most of the unused memory is in empty segments that other streams, pools or sizes cannot use."),
 }
 
 
