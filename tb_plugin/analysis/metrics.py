@@ -1,7 +1,7 @@
 """Metric definitions: title, unit and meaning.
 
-Metrics of several views are here, others next to their view. docs/reference/metrics.md lists all of them. A test
-rejects keys with two meanings.
+Metrics of several views are defined here, and other metrics next to their view. docs/reference/metrics.md contains
+all of them. A test rejects keys that have two meanings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LINE = "Python line with the most {} time."
 
 
 def define(window: str, unit: Unit, definitions: Mapping[str, tuple[str, str]]) -> Mapping[str, Metric]:
-    """Returns metrics that share a window and a unit. ``definitions`` maps keys to (title, definition)."""
+    """Returns metrics with the same window and unit. ``definitions`` maps each key to (title, definition)."""
     return {key: Metric(key, title, unit, text, window) for key, (title, text) in definitions.items()}
 
 
@@ -53,11 +53,11 @@ class Metrics(Mapping[str, Metric]):
         return len(self._by_key)
 
     def adding(self, *groups: Mapping[str, Metric]) -> Metrics:
-        """Returns these metrics and more. Raises ValueError for a key that exists."""
+        """Returns these metrics together with those in ``groups``. Raises ValueError if a key is defined twice."""
         return Metrics(self, *groups)
 
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:
-        """Returns the metric of a key, optionally with another title or window."""
+        """Returns the metric with this key. ``title`` and ``window`` replace its title and window."""
         found = self[key]
         return Metric(key, title or found.title, found.unit, found.definition, window or found.window)
 
@@ -68,14 +68,20 @@ class Metrics(Mapping[str, Metric]):
         share: tuple[str, ...] = (),
         titles: Mapping[str, str] | None = None,
     ) -> list[Column]:
-        """Returns the table columns of these keys, in order. ``titles`` replaces titles by key."""
+        """Returns the table columns with these keys, in order.
+
+        ``titles`` maps keys to titles that replace the metrics' titles.
+        """
         renamed = titles or {}
         return [
             Column(self.metric(key, renamed.get(key, "")), hidden=key in hidden, share=key in share) for key in keys
         ]
 
     def figure(self, key: str, value: Scalar, title: str = "", note: str = "", window: str = "") -> Figure:
-        """Returns a figure with this metric and value, optionally with another title or window."""
+        """Returns a value of this metric for a finding.
+
+        ``title`` and ``window`` replace the metric's title and window.
+        """
         return Figure(self.metric(key, title, window), value, note)
 
 

@@ -1,6 +1,6 @@
-"""Workers that an answer skips.
+"""Workers that a response skips.
 
-They are unreadable, or only their rank summaries are loaded.
+Their files are unreadable, or only their rank summaries are loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_NAMED = 5
 
 
 class LeftOut(NamedTuple):
-    """Skipped workers by name; ``failed`` contains (worker, reason) pairs."""
+    """Names of skipped workers. ``failed`` contains (worker, reason) pairs."""
 
     failed: tuple[tuple[str, str], ...] = ()
     without_trace: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class LeftOut(NamedTuple):
 
 
 def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
-    """Returns the notices about skipped workers; ``more`` is appended and explains the effect on the numbers."""
+    """Returns notices about skipped workers. ``more`` is a sentence about the effect on the numbers."""
     out = LeftOut.of(params)
     notices = []
     if out.failed:
@@ -56,7 +56,10 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
 
 
 def failed_ranks(failed: Iterable[str]) -> frozenset[int] | None:
-    """Returns the ranks of unreadable workers, parsed from the end of their names; None if a name has no number."""
+    """Parses the ranks of unreadable workers from the ends of their names.
+
+    Returns None if a name has no number at its end.
+    """
     numbers = [worker[len(worker.rstrip("0123456789")) :] for worker in failed]
     return frozenset(map(int, numbers)) if all(0 < len(number) < 10 for number in numbers) else None
 

@@ -41,7 +41,7 @@ TENSORS = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class ExecutionTrace:
-    """Nodes in order of their start, and their input and output tensors."""
+    """Nodes sorted by start, and the input and output tensors of the nodes."""
 
     nodes: pa.Table
     tensors: pa.Table

@@ -1,4 +1,4 @@
-"""Flight recorder records of one rank, and its process groups."""
+"""Flight recorder data of one rank: collectives and process groups."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Status:
-    """The rank's last enqueued, started and completed collective in one group, by sequence number (-1 = none)."""
+    """Last collectives that the rank enqueued, started and completed in one group, as sequence numbers (-1 = none)."""
 
     group_number: int
     enqueued: int
@@ -60,7 +60,7 @@ class Status:
 
 @dataclass(frozen=True, eq=False)
 class RawFlight:
-    """Records in file order, as returned by a reader."""
+    """Flight recorder data in file order, as returned by a reader."""
 
     records: pa.Table
     """One row per call, with the columns of ``SCHEMA``."""
@@ -74,10 +74,10 @@ class RawFlight:
 
 @dataclass(frozen=True, eq=False)
 class Flight:
-    """Records sorted by number, with derived columns."""
+    """Flight recorder data with calls sorted by record number, and derived columns."""
 
     records: pa.Table
-    """One row per call, with the columns of ``SCHEMA``, ``finished`` and ``duration_ns``."""
+    """One row per call, with the columns of ``SCHEMA`` and the derived columns ``finished`` and ``duration_ns``."""
     groups: tuple[Group, ...]
     status: tuple[Status, ...]
     version: str
@@ -89,7 +89,7 @@ class Flight:
 
     @property
     def origin_ns(self) -> int:
-        """Returns when the first record was created, in nanoseconds since 1970; 0 if unknown."""
+        """Returns the creation time of the first record, in nanoseconds since 1970; 0 if unknown."""
         return int(pc.min(self.records["created_ns"]).as_py() or 0)
 
     @property
@@ -99,11 +99,11 @@ class Flight:
 
 
 def assembled(raw: RawFlight) -> Flight:
-    """Sorts the records by number and derives which calls have finished, and their durations.
+    """Returns the calls sorted by record number, with the columns ``finished`` and ``duration_ns``.
 
-    A call has finished if its state is "completed" or if the recorder retired it. Some backends never update the
-    state beyond "scheduled". A call has therefore also finished if the rank reports a later collective as
-    completed. Reported progress beyond the newest record is ignored.
+    A call has finished if its state is "completed" or the recorder has retired it. A collective has also finished
+    if the rank reports a later collective of the group as completed, because some backends never update the state
+    beyond "scheduled". Reported progress beyond the newest record is ignored.
     """
     records = raw.records.sort_by("record")
     past = {status.group_number: status.completed for status in raw.status}

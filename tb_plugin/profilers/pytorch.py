@@ -76,7 +76,7 @@ RECORDING = {
 OTHER_DEVICES = dict.fromkeys(
     ("small_packets", "redundant_reshapes", "fallback_cores", "conversions", "low_frequency", "memory_bound"), NO_ADVICE
 )
-"""Rules that only traces of NPUs or MegEngine can trigger."""
+"""Rules that apply only to traces of NPUs or MegEngine."""
 
 _DATA = r"torch/utils/data/_utils"
 THREADS = (
@@ -89,15 +89,15 @@ THREADS = (
     ThreadRole("TCP store", r"^pt_tcpstore"),
     ThreadRole("Thread pool", r"^pt_thread_pool"),
 )
-"""Roles of PyTorch's threads, by thread name (PyTorch 2.6 and newer) or by event names."""
+"""Roles of PyTorch's threads, by thread name (PyTorch 2.6 and newer) or by the names of their events."""
 
 _OPTIMIZER = (
     r"torch[/\\]optim[/\\][^()]*\(\d+\): "
     r"|[/\\]optim(?:izers?)?\.py\(\d+\): [^<]"
     r"|(?:[/\\]optim(?:izers?)?|deepspeed[/\\](?:ops|runtime))[/\\][^()]*\(\d+\): (?:.*\.)?step$"
 )
-"""Frames of optimizer steps: PyTorch's optimizers, modules named ``optim``, and ``step`` methods in such folders,
-as in Apex.
+"""Frames of optimizer steps: PyTorch's optimizers, modules named ``optim``, and ``step`` methods in folders named
+``optim`` or ``optimizers``, as in Apex.
 """
 STAGES = StageFrames(
     clear=r"(?:: |\.)zero_grad$",
@@ -180,7 +180,7 @@ PYTORCH_PACKETS = replace(
     lacks="allocator events, copy directions (findings about host-device copies are skipped), static shared memory, or "
     "machine, job and profiler options",
 )
-"""PyTorch's profiler with trace packets as output format (Cuspy)."""
+"""PyTorch's profiler with trace packets as its output format (Cuspy)."""
 
 _LEGACY = Advice("Device rows of the legacy autograd profiler appear in the timeline only. Record with torch.profiler.")
 PYTORCH_LEGACY = replace(
@@ -191,4 +191,4 @@ PYTORCH_LEGACY = replace(
         **dict.fromkeys(("device_events_missing", "view.kernels", "view.launches", "view.idle"), _LEGACY),
     },
 )
-"""torch.autograd.profiler(use_cuda=True, use_kineto=False), which records the device time of operators."""
+"""``torch.autograd.profiler(use_cuda=True, use_kineto=False)``. It records device time per operator."""

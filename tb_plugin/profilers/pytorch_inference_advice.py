@@ -72,4 +72,7 @@ INFERENCE = {
     ),
     "matrix_units.fp16.inference": Advice("Load the weights in float16 (model.half()), or use torch.autocast."),
 }
-"""Advice that differs from training: no gradients, no optimizer, and requests instead of batches."""
+"""Advice that differs from training advice.
+
+Inference has no gradients and no optimizer, and runs requests instead of batches.
+"""

@@ -33,7 +33,7 @@ RENAMED = {
     "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
     "CUDA graphs": "captured graphs",
 }
-"""CUDA names and the NPU names that replace them in advice; torch_npu mirrors torch.cuda."""
+"""CUDA names in the advice, with the NPU names that replace them. torch_npu mirrors torch.cuda."""
 _WITHOUT = dict.fromkeys(("tf32_off", "matrix_units.tf32"), NO_ADVICE)
 _OTHERS = re.compile(r"(?i)cuda|nvidia|cudnn")
 _COMPILED = "torch.compile(backend=torchair.get_npu_backend())"

@@ -29,7 +29,10 @@ from tb_plugin.rules.small_collectives import small_calls
 Int64 = npt.NDArray[np.int64]
 
 EXPOSED_SHARE = 0.05
-"""Minimum share of the steps. The last gradients of a backward pass cannot overlap and may take half of it."""
+"""Minimum share of the steps.
+
+Exposing the last gradients of a backward pass is unavoidable and may take half of this share.
+"""
 UNKNOWN = (
     "The device computes nothing while only communication runs. No launches were recorded, so the "
     "saving from overlap is unknown."
@@ -139,14 +142,17 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
-    """For collectives with a role, copies do not count as overlap: dependent work waits during copies too."""
+    """Recomputes the exposed time of collectives that belong to sharding, pipeline or expert parallelism.
+
+    Copies do not count as overlap for them, because dependent work waits during copies too.
+    """
     kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
     computed = measure_within(computation_ranges(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
     return changed(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
 
 
 def _launches_known(trace: TraceTable) -> bool:
-    """Whether the launch of any kernel is recorded, or the trace has no kernels."""
+    """Returns whether any kernel has a recorded launch, or the trace has no kernels."""
     kernels = trace.kind == EventKind.KERNEL
     return not kernels.any() or bool((trace.launch[kernels] != MISSING).any())
 
@@ -158,7 +164,7 @@ def _exposed_in_steps(s: Scene, rows: Int64) -> int:
 
 
 def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
-    """The process group with the most exposed time, and that time; None for fewer than two groups."""
+    """Returns the process group with the most exposed time, and this time. None if there are fewer than two groups."""
     known = found.group != MISSING
     groups = group(found.group[known])
     if len(groups) < 2:
@@ -170,7 +176,7 @@ def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
 
 
 def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
-    """Host intervals that disappear if ``less_ns`` is cut from the start of each collective."""
+    """Returns the host time that is saved if the first ``less_ns`` of each collective are removed."""
     bare = intersect(exposed_ranges(s.trace), s.host)
     return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
 

@@ -36,7 +36,7 @@ METRICS = OF_RULES.adding(
 )
 
 SHARE = 0.05
-"""Minimum share of gaps in the step-to-step time; a launch and a token copy take some time anyway."""
+"""Minimum share of gaps in the step-to-step time. A launch and a copy of the token always take some time."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -87,10 +87,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
-    """Host intervals between these steps and the previous ones, and the host's wait for the device in the previous
-    steps.
+    """Returns the host time between each of these steps and its previous step, and how long the host waits for the
+    device in that previous step.
 
-    Steps without such an interval are omitted: there the host runs ahead.
+    Steps without such host time are omitted, because there the host runs ahead.
     """
     steps = s.trace.steps
     start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]

@@ -45,10 +45,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
-    """Lower and upper bound of the launching host time that a graph saves.
+    """Returns lower and upper bounds on the host launch time that a CUDA graph would save.
 
-    Lower bound: launches that repeat in every step. Upper bound: all host work from the first launch of a step to
-    its last.
+    Lower bound: launches that repeat in every step. Upper bound: all host work between the first and the last
+    launch of each step.
     """
     repeats = _repeats(s, found)
     least, most = [EMPTY], [EMPTY]
@@ -72,7 +72,7 @@ def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
 
 
 def _repeats(s: Scene, found: Starving) -> Bool:
-    """Whether each launch could be part of a graph: most recorded steps run its work equally often."""
+    """Returns whether each launch could be part of a CUDA graph. Its kernel must run equally often in most steps."""
     every = s if s.chosen is None else Scene(s.trace)
     trace, steps = s.trace, len(every.steps.label)
     if steps < 2:

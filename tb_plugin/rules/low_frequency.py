@@ -17,7 +17,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 LOW_SHARE = 0.01
-"""Minimum share of the kernel time; a single sample may be late."""
+"""Minimum share of the kernel time. Smaller shares may come from a single late sample."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -51,7 +51,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_frequency(trace: TraceTable) -> bool:
-    """Returns whether a trace records the core frequency of a device."""
+    """Returns whether the trace contains the core frequency of any device."""
     facts = facts_of(trace)
     if facts is None or not facts.frequency or not len(trace.counters.time_ns):
         return False

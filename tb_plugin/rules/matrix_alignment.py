@@ -20,9 +20,9 @@ from tb_plugin.rules._shapes import arguments
 Int64 = npt.NDArray[np.int64]
 
 SLOW = 2.0
-"""Minimum time per operation, relative to aligned matmuls. Partly filled tiles alone cost less."""
+"""Minimum time per operation, as a multiple of that of aligned matmuls. Partly filled tiles alone cost less."""
 ALIGNMENT_SHARE = 0.01
-"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -84,7 +84,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
-    """Nanoseconds per operation of aligned products: the fastest and the 75th percentile; None without any."""
+    """Returns the nanoseconds per operation of aligned products, as 5th and 75th percentile.
+
+    None if there are no such products.
+    """
     long = aligned.take(dur[aligned.row] >= SHORT_NS)
     if not len(long.row):
         return None

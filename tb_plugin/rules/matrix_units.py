@@ -37,7 +37,7 @@ METRICS = OF_RULES.adding(
 )
 
 MATRIX_SHARE = 0.1
-"""Minimum share of the kernel time; below it, faster matmuls hardly shorten a step."""
+"""Minimum share of the kernel time. Below this share, faster matmuls hardly shorten a step."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -81,17 +81,21 @@ def _lower_precision(s: Scene) -> str:
 
 @dataclass(frozen=True)
 class MatrixEligible:
-    """Shares of the kernel time of operators, 0 to 1; 0 without kernels."""
+    """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators. 0
+    without kernels.
+    """
 
     ratio: float
-    """Share of innermost operators that could use matrix units."""
+    """Share of the innermost operators that could use matrix units."""
     unused_ratio: float
-    """Share of their kernels that do not use matrix units."""
+    """The part of ``ratio`` that is spent in kernels without matrix units."""
 
 
 @cached_by_argument
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
-    """Returns the kernel time of eligible innermost operators, divided by that of all operators in the trace."""
+    """Returns the kernel time of operators that could use matrix units, as shares of the kernel time of all
+    operators.
+    """
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     position = places_of(operators, len(trace))
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)

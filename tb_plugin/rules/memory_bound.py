@@ -22,9 +22,9 @@ Bool = npt.NDArray[np.bool_]
 READING = 0.5
 """Minimum share of a kernel's time spent reading memory."""
 TIMES = 2
-"""Minimum ratio of memory time to compute time; near 1, both overlap and neither is the bottleneck."""
+"""Minimum ratio of memory time to compute time. At a ratio near 1, memory is not the only bottleneck."""
 BOUND_SHARE = 0.1
-"""Minimum share of the kernel time; every program has some kernels that mostly read."""
+"""Minimum share of the kernel time. Every program has some kernels that mostly read memory."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -42,13 +42,15 @@ METRICS = OF_RULES.adding(
 
 
 def states_reading(trace: TraceTable) -> bool:
-    """Returns whether a trace records the share of time in which kernels read memory."""
+    """Returns whether the trace contains the share of time in which kernels read memory."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, [read for read, _ in facts.reading])
 
 
 def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
-    """Returns whether each kernel reads memory at least half of its time, and twice as long as it computes."""
+    """Returns whether each kernel spends at least half of its time reading memory, and reads for at least twice as
+    long as it computes.
+    """
     found = np.zeros(len(kernels), np.bool_)
     for read, computes in facts.reading:
         reads = numbers_of(trace, read, kernels)

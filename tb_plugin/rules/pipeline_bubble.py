@@ -14,7 +14,10 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 BUBBLE_SHARE = 0.05
-"""Minimum share of the steps; filling and draining four stages with many micro-batches may take as much."""
+"""Minimum share of the steps.
+
+With four stages and many micro-batches, filling and draining the pipeline may take as much.
+"""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

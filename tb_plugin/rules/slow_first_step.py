@@ -12,7 +12,7 @@ from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow
 Int64 = npt.NDArray[np.int64]
 
 FIRST = 1.5
-"""Minimum duration relative to the median of the other steps."""
+"""Minimum duration of the first step, as a multiple of the median of the other steps."""
 _WORDS = Words(
     text=(
         "The first recorded step takes {unusual_ns}, the others {usual_step_ns} (median). The "
@@ -25,7 +25,7 @@ _WORDS = Words(
     advice={},
 )
 MIN_SHARE_ABOVE_OTHERS = 0.5
-"""Minimum share of the excess by which the first step exceeds every other step."""
+"""At least this share of the first step's excess must exceed the longest other step."""
 
 
 def is_slow(dur: Int64) -> bool:

@@ -13,9 +13,12 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.memory_limit import fullest_device
 
 MOSTLY_STARVED = 0.3
-"""Minimum share of launch idle time in the step; the device is then busy 70 % or less."""
+"""Minimum share of the step in which the device waits for launches.
+
+The device is then busy for at most 70 % of the step.
+"""
 ROOM = 0.5
-"""Maximum share of device memory in use; twice the allocation then fits."""
+"""Maximum share of device memory in use. At this share, twice the memory in use fits on the device."""
 FED = 0.05
 # A larger batch needs more input, so data loading must be short.
 BATCHES = 2

@@ -25,16 +25,16 @@ Bool = npt.NDArray[np.bool_]
 BUCKET_BYTES = 25 << 20
 """Default bucket size of DistributedDataParallel."""
 MANY = 10
-"""Minimum number of collectives saved per step; every training run has a few small ones."""
+"""Minimum number of collectives that the fix removes per step. Every training run has a few small ones."""
 SMALL_BYTES = 64 << 10
-"""Size below which latency dominates; the slowest network moves it in 7 us."""
+"""Smaller collectives are dominated by latency. The slowest network transfers this size in 7 us."""
 NETWORK = 10.0
-"""Transfer rate that any network between devices reaches, in bytes per nanosecond.
+"""Transfer rate that every network between devices reaches, in bytes per nanosecond.
 
-A higher rate in the trace is used instead.
+If the trace contains a higher rate, that rate is used instead.
 """
 LATENCY_SHARE = 0.01
-"""Minimum share of the steps; smaller shares are within step-to-step noise."""
+"""Minimum share of the steps. Smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -71,7 +71,7 @@ class _Small:
 
 
 def small_calls(s: Scene, found: Collectives) -> Bool:
-    """Returns which collectives this rule covers."""
+    """Returns whether this rule covers each collective."""
     return _small(s, found).is_small
 
 

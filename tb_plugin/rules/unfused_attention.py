@@ -27,11 +27,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ATTENTION_SHARE = 0.01
-"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
 MOST_BETWEEN = 8
-"""Maximum number of kernels between the two matmuls: scale, mask, casts, softmax, dropout."""
+"""Maximum number of kernels between the two matmuls, such as scale, mask, casts, softmax and dropout."""
 USUAL = 4
-"""Peak 16-bit rate divided by the lowest rate of fused kernels, including recomputation in the backward pass."""
+"""Ratio of the peak 16-bit rate to the slowest rate of fused kernels. Includes recomputation in the backward pass."""
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
 METRICS = OF_RULES.adding(
     define(
@@ -50,19 +50,19 @@ METRICS = OF_RULES.adding(
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Unfused attention. ``rows`` contains rows of the trace; the other fields are indices into ``streams``."""
+    """Unfused attention. ``rows`` contains rows of the trace. The other fields contain indices into ``streams``."""
 
     softmax: Int64
     before: Int64
     after: Int64
-    """The matmuls before and after each softmax."""
+    """Second matmul, after each softmax. ``before`` contains the first one."""
     rows: Int64
     """The kernels between the two matmuls."""
 
 
 @cached_by_argument
 def unfused_attention(s: Scene) -> Attention:
-    """Returns the attention of the steps that several kernels compute."""
+    """Returns the attention computations in the steps that use several kernels instead of a fused one."""
     trace, all_of = s.trace, streams(s.trace)
     words = trace.recorder.operators
     softmax = np.flatnonzero((all_of.kernel_class == KernelClass.NORMALISATION) & (all_of.operator != MISSING))
@@ -120,8 +120,8 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
-    """Indices of the nearest work on the stream, before and after each softmax, that does not process scores; -1 =
-    none.
+    """Returns the nearest work before and after each softmax on its stream that does not only process attention
+    scores; -1 = none.
     """
     stops = ~np.isin(all_of.kernel_class, _BETWEEN)
     stop = np.flatnonzero(stops)
@@ -135,7 +135,7 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
-    """Whether each matmul has an input or output as large as the softmax; True if shapes are not recorded."""
+    """Returns whether each matmul has an input or output as large as the softmax. True if shapes are not recorded."""
     numbers, texts = largest_inputs(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
     counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
@@ -152,9 +152,9 @@ def _counts(text: str) -> set[int]:
 
 
 def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: Int64) -> tuple[Change, Change]:
-    """Lower and upper bound of the saving in the matmuls next to each softmax.
+    """Returns the lower and upper bound of the saving in the matmuls next to each softmax.
 
-    The forward pass has one on each side, the backward pass two.
+    The forward pass has one matmul on each side of a softmax. The backward pass has two.
     """
     trace, every = s.trace, matrix_kernels(s.trace)
     batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)

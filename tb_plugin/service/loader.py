@@ -32,6 +32,7 @@ from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.question import Progress
 from tb_plugin.service.workers.request import WAITING
+from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
 from tb_plugin.service.workers.user_step_pattern import own_steps
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.checksum import seal_of, with_checksum, without_checksum
@@ -41,8 +42,6 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# Seconds without a request after which a parse is cancelled.
-LEASE_SECONDS = 15.0
 # Maximum number of concurrent copies: 64 workers sharing the bandwidth would all be slow.
 _COPIES = 4
 # Seconds that a request waits for checking a cached column file; 80 MB take 10 ms.
@@ -131,8 +130,8 @@ class Loader:
         self._stop(load)
 
     def end_leases(self) -> None:
-        """Stops loads that were not requested for LEASE_SECONDS."""
-        oldest = time.monotonic() - LEASE_SECONDS
+        """Stops loads that were not requested for ABANDONED_READ_SECONDS."""
+        oldest = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             known = [entry for profile in self._catalog.entries() for entry in profile.all()]
             late = [entry for entry in known if entry.state == "loading" and entry.polled < oldest]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from tb_plugin.errors import NotFoundError, StorageError, TorchTraceError
-from tb_plugin.storage import clouds, local
+from tb_plugin.storage import cloud_urls, local
 from tb_plugin.storage.listing import Listing, StoredFile
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
 from tb_plugin.storage.safe_open import Located, open_regular
@@ -263,7 +263,7 @@ class Folder:
         try:
             root, found = self._find()
         except StorageError as error:
-            if not self._anonymous and clouds.lacks_credentials(error):
+            if not self._anonymous and cloud_urls.lacks_credentials(error):
                 # A public bucket. Later listings stay anonymous, because searching for credentials takes seconds.
                 self._anonymous = True
                 return self._list_remote()
@@ -337,7 +337,7 @@ def open_local(path: str | Located) -> BinaryIO:
 def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is_first: bool) -> None:
     try:
         if is_first:
-            clouds.check_credentials(fs)
+            cloud_urls.check_credentials(fs)
         fs.invalidate_cache()
         found = fs.find(root, detail=True)
         if not found and not fs.exists(root):
@@ -355,7 +355,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
     scheme = scheme_of(url) or "file"
     clean_logs()
     try:
-        address = clouds.address_of(url, anonymous)
+        address = cloud_urls.address_of(url, anonymous)
         # Settings for fsspec in the environment (FSSPEC_S3_ANON=1, ...) take precedence.
         configured = fsspec.config.conf.get(scheme, {})
         options = {name: value for name, value in address.options.items() if name not in configured}
@@ -365,18 +365,18 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
             fs, path = kind(**options), kind._strip_protocol(address.url)
         else:
             fs, path = fsspec.core.url_to_fs(address.url, **options)
-        clouds.shorten_pauses(fs)
+        cloud_urls.shorten_pauses(fs)
     except ImportError as error:
-        extra = clouds.extra_of(url)
+        extra = cloud_urls.extra_of(url)
         install = f"pip install 'torch-trace-tb[{extra}]'" if extra else redact(str(error))
         what = f"A package for {scheme}:// is not installed."
         raise StorageError(what, redact(url), f"Install it: {install}") from error
     except ValueError as error:
-        if scheme in fsspec.available_protocols() or clouds.extra_of(url):
+        if scheme in fsspec.available_protocols() or cloud_urls.extra_of(url):
             raise _refused(url, error) from error
         raise StorageError(f"No file system is known for {scheme}://.", redact(url), redact(str(error))) from error
     except Exception as error:  # a library may search for credentials or a native library now
-        if clouds.lacks_hadoop(error):
+        if cloud_urls.lacks_hadoop(error):
             what = f"{scheme}:// needs Hadoop's client (libhdfs) and Java."
             do = "Install both and set HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob)."
             raise StorageError(what, redact(url), do) from error

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from tb_plugin.storage.clouds import EXTRAS
+from tb_plugin.storage.cloud_urls import EXTRAS
 
 # Storage schemes in which an object becomes visible only when complete.
 _ATOMIC = {*EXTRAS, "https", "http"}

@@ -535,7 +535,7 @@ def test_copies_that_nobody_asks_about_may_go(bucket, opened, monkeypatch):
     workspace._team.summaries.coming(every, wait_for_them=True)
     workspace._tick()
     assert len(list(workspace.folder.glob(f"*{SUFFIX}"))) == 4
-    monkeypatch.setattr(summary_sources, "LEASE_SECONDS", -1.0)
+    monkeypatch.setattr(summary_sources, "ABANDONED_READ_SECONDS", -1.0)
     workspace._tick()
     assert not list(workspace.folder.glob(f"*{SUFFIX}"))
 

@@ -318,7 +318,7 @@ def test_vanished_file_stops_its_parse(tmp_path, opened):
 
 
 def test_lease_ends_a_parse_that_nobody_asks_about(tmp_path, opened, monkeypatch):
-    monkeypatch.setattr(loader, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(loader, "ABANDONED_READ_SECONDS", 0.3)
     write_trace(tmp_path / "logs" / "slow.1.pt.trace.json")
     workspace = opened(tmp_path / "logs", scan=False)
     workspace.catalog.start()
@@ -329,7 +329,7 @@ def test_lease_ends_a_parse_that_nobody_asks_about(tmp_path, opened, monkeypatch
 
 
 def test_polling_keeps_the_lease(tmp_path, opened, monkeypatch):
-    monkeypatch.setattr(loader, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(loader, "ABANDONED_READ_SECONDS", 0.5)
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = opened(tmp_path / "logs", scan=False)
     workspace.catalog.start()

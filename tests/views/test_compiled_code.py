@@ -16,7 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.profilers.generated_kernels import COMPILED
 from tb_plugin.rules import compilation, graph_breaks, recompilation, slow_first_step, step_outliers
 from tb_plugin.rules._base import Detection, Rule, Scene
-from tb_plugin.rules._savings import findings_of
+from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.views.compiled.generated_kernels import read_name, split_operators
 from tests.builders import TraceBuilder, kernel, part, rows, trace
 from tests.conftest import SAMPLES, loaded, needs_shared, sample

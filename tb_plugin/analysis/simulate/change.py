@@ -14,16 +14,16 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A change of the program: ranges of host time that disappear, and reductions of device work."""
+    """A change of the program: host time ranges that disappear, and device work that becomes shorter."""
 
     host: Ranges = EMPTY
     row: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     less_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    """Reduction of each ``row``; negative if it takes longer."""
+    """How much shorter each ``row`` becomes; negative if it becomes longer."""
     step: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    """Indices of simulated steps with a known reduction, without duplicates."""
+    """Indices of simulated steps whose reduction is known, without duplicates."""
     step_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     worth: int = 1
-    """Number of recorded steps whose work one step does after the change."""
+    """Number of recorded steps that one step replaces after the change."""
     awaited: bool = False
-    """Whether to count reductions on other streams, because the busiest stream may have waited for them."""
+    """Whether reductions on other streams count, because the busiest stream may have waited for them."""

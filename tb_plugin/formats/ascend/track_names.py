@@ -33,7 +33,7 @@ class NamesOf:
 
 
 class NameRows:
-    """Columns of row names and kinds."""
+    """Names and kinds of rows."""
 
     def __init__(self, name: Any, kind: Any) -> None:
         self.name = name
@@ -43,7 +43,7 @@ class NameRows:
 def devices_of(number: Any, others: Any) -> tuple[list[str], Any]:
     """Returns the distinct devices, sorted by number, and the index of each row's device.
 
-    ``others`` are additional devices that have no rows.
+    ``others`` are further devices, which have no rows.
     """
     found = np.union1d(number[number != MISSING], others)
     of_rows = np.full(len(number), MISSING, np.int16)

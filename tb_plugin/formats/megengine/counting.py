@@ -23,7 +23,7 @@ MOST_DEVICES = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Counters, and device and unit of their series."""
+    """Counters, with the device and unit of each series."""
 
     events: CounterEvents
     series: CounterSeries
@@ -31,7 +31,7 @@ class Counted:
 
 
 def counters_of(events: CounterEvents, interner: Interner) -> Counted:
-    """Returns the counters with corrected names, and their units and devices."""
+    """Returns the counters with corrected names, and the device and unit of each series."""
     names = np.arange(len(interner.texts), dtype=np.int32)
     for name in np.unique(events.name).tolist():
         if spelled := _CORRECT_NAMES.get(interner.texts[name]):

@@ -25,13 +25,12 @@ from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler
 from tb_plugin.service.summaries.format import Wanted
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
+from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# Seconds without a request after which a job is cancelled.
-LEASE_SECONDS = 15.0
 # Seconds to wait after the cluster was unreachable.
 _AWAY_SECONDS = 60.0
 _IDLE_SECONDS = 30.0
@@ -71,7 +70,7 @@ class _Taking(NamedTuple):
 class ClusterParts:
     """Computes the results of ranks on a cluster.
 
-    A job is cancelled if its result is not requested for LEASE_SECONDS.
+    A job is cancelled if its result is not requested for ABANDONED_READ_SECONDS.
     """
 
     def __init__(
@@ -156,7 +155,7 @@ class ClusterParts:
 
     def _round(self, cluster: Cluster) -> bool:
         """Submits new jobs, cancels abandoned ones and stores results. Returns False if there was nothing to do."""
-        late = time.monotonic() - LEASE_SECONDS
+        late = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             left = [part for part in self._parts.values() if part.asked < late]
             for part in left:

@@ -19,12 +19,13 @@ from tb_plugin.registry import analysis_by_id, formats_of, model_of
 from tb_plugin.service.answers.multi_questions import Source, WritePart
 from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
 from tb_plugin.service.graph_captures import Captures
-from tb_plugin.service.loader import LEASE_SECONDS, Loader
+from tb_plugin.service.loader import Loader
 from tb_plugin.service.profiles_without_trace import missing_trace_error
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries.format import VIEW
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
+from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
 from tb_plugin.storage.cache import FileStore
 
 if TYPE_CHECKING:
@@ -122,9 +123,9 @@ class PartScheduler:
                     continue  # the next round reports the error
 
     def end_leases(self) -> None:
-        """Cancels work that was not requested for LEASE_SECONDS."""
+        """Cancels work that was not requested for ABANDONED_READ_SECONDS."""
         self.summaries.end_leases()
-        oldest = time.monotonic() - LEASE_SECONDS
+        oldest = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             late = [key for key, asked in self._asked.items() if asked < oldest]
             jobs = [self._jobs.pop(key) for key in late if self._asked.pop(key) and key in self._jobs]

@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 
 from tb_plugin.analysis.base import Part
 from tb_plugin.errors import CacheFileLost, UserError
-from tb_plugin.service.loader import LEASE_SECONDS
 from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries.compute import current_settings
@@ -32,6 +31,7 @@ from tb_plugin.service.summaries.format import (
     content_of,
     decode_unchecked,
 )
+from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
@@ -195,8 +195,8 @@ class Summaries:
             lease.held.close()
 
     def end_leases(self) -> None:
-        """Allows the cache to evict copies that were not requested for LEASE_SECONDS."""
-        oldest = time.monotonic() - LEASE_SECONDS
+        """Allows the cache to evict copies that were not requested for ABANDONED_READ_SECONDS."""
+        oldest = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             late = [summary for summary, lease in self._leases.items() if lease.asked < oldest]
         self.let_go(late)

@@ -22,7 +22,9 @@ log = logging.getLogger("torch_trace")
 ANSWER_VARIABLE = settings.ANSWER_SECONDS.name
 DEFAULT_SECONDS = 120.0
 # Seconds after which an abandoned answer is stopped; most finish before.
-FORSAKEN_SECONDS = 5.0
+ABANDONED_ANSWER_SECONDS = 5.0
+# Seconds without a request after which a parse or a computation is stopped.
+ABANDONED_READ_SECONDS = 15.0
 # An answer that runs this many seconds is stopped for one that has waited as long.
 GIVE_WAY_SECONDS = 2.0
 # Seconds between checks of these rules.
@@ -58,9 +60,9 @@ def timeout_error(job: Job[Any], now: float, limit_seconds: float | None) -> Use
 
 
 def abandoned_error(job: Job[Any], now: float) -> Cancelled | None:
-    """Returns the error for a job abandoned more than FORSAKEN_SECONDS ago, else None."""
+    """Returns the error for a job abandoned more than ABANDONED_ANSWER_SECONDS ago, else None."""
     since = job.unwanted_since
-    if since is None or now - since <= FORSAKEN_SECONDS:
+    if since is None or now - since <= ABANDONED_ANSWER_SECONDS:
         return None
     return Cancelled(f"The request for {job.name} of {job.label} was cancelled.")
 

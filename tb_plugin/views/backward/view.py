@@ -122,14 +122,10 @@ class _Chosen:
 
 
 class BackwardPass(DeclaredView, entry=VIEW):
-    """Backward operators by forward operator, module and line."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the tables and the answer. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         chosen = _chosen(trace, selection)
         frames = {
@@ -150,7 +146,6 @@ class BackwardPass(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

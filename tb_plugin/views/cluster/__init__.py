@@ -1,4 +1,4 @@
-"""The view ``cluster``."""
+"""Entry of the Cluster view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view ``diff``."""
+"""Entry of the Diff view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view ``distributed``."""
+"""Entry of the Distributed view."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GROUP_FACTS = {
     "transfer_ns": "transfer_ns",
     "other_ns": "step_other_ns",
 }
-"""Maps the facts of a worker in a report to columns of the table of workers."""
+"""Maps each value of a worker in a report to a column of the workers table."""
 
 VIEW = ViewEntry(
     __name__,

@@ -51,7 +51,10 @@ def _offsets_notice(data: JobData) -> Notice | None:
 
 
 def _residuals_notice(data: JobData) -> Notice | None:
-    """Clocks whose error exceeds their offsets, so correcting them does not improve the alignment."""
+    """Notice about clocks with an error larger than their offset.
+
+    Correcting such clocks does not improve the alignment.
+    """
     clocks = data.clocks
     offset = clocks.offset_ns[clocks.comparable & data.is_zero_reported & (clocks.connected == 0)]
     difference = int(offset.max() - offset.min()) if len(offset) else 0
@@ -73,7 +76,7 @@ def _residuals_notice(data: JobData) -> Notice | None:
 
 
 def _unknown_notice(data: JobData) -> Notice | None:
-    """Workers that share too few collectives with the largest connected set of workers."""
+    """Notice about workers with unknown clocks: they share too few collectives with most other workers."""
     unknown = np.flatnonzero(data.clocks.connected != 0)
     if not len(unknown) or len(data.first_rows) < FEWEST:
         return None
@@ -118,7 +121,9 @@ def _late_start_notice(data: JobData) -> Notice | None:
 
 
 def _transfer_notice(data: JobData) -> Notice | None:
-    """Two estimates of transfer that disagree: the shortest call, and the time from last start to last end."""
+    """Notice if two estimates of transfer time disagree: the shortest call, and the time from last start to last
+    end.
+    """
     calls, first = data.calls, data.first_rows
     both = first[data.sure.moved[first] & (calls.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
     # Each clock may be wrong by its residual.

@@ -1,4 +1,4 @@
-"""Metrics of the view Distributed."""
+"""Metrics of the Distributed view."""
 
 from __future__ import annotations
 

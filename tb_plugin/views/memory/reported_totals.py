@@ -36,7 +36,7 @@ WIDTH = 800
 
 @dataclass(frozen=True, eq=False)
 class ReportedTotals:
-    """Facts, payloads and tables of reported totals."""
+    """Numbers, payloads and tables of the totals that the profiler reports."""
 
     facts: Mapping[str, Number] = field(default_factory=dict)
     payloads: Mapping[str, Payload] = field(default_factory=dict)
@@ -49,7 +49,10 @@ def reported_devices(trace: TraceTable) -> set[str]:
 
 
 def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> ReportedTotals:
-    """Returns the totals of all devices or of the requested one, and the curves of one device. Raises BadRequest."""
+    """Returns the totals of the requested device, or of all devices if none is requested.
+
+    Curves are for one device. Raises BadRequest.
+    """
     totals = _totals_of_device(totals_of(trace), params.get("device"))
     components = _totals_of_device(components_of(trace), params.get("device"))
     span = _span(components, params, window)
@@ -70,7 +73,7 @@ def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> R
 
 
 def reported_notices(scene: Scene, device: Device) -> list[Notice]:
-    """Returns notices on profiles that report the operator of each allocation; none for other profiles."""
+    """Returns notices on profiles that report the operator of each allocation. Empty for other profiles."""
     trace, blocks = scene.trace, device.blocks
     if not len(trace.reported_memory.name):
         return []
@@ -117,7 +120,7 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
 
 
 def without_blocks(trace: TraceTable) -> Notices:
-    """Returns the notice that no blocks are recorded, and how to record them."""
+    """Returns a notice that the trace records no blocks, with advice on how to record them."""
     what = " and ".join(
         word for word, of in (("allocator totals", trace.totals), ("component totals", trace.components))
         if len(of.time_ns)
@@ -132,9 +135,10 @@ def _totals_of_device(every: Sequence[Totals], device: str) -> list[Totals]:
 
 
 def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
-    """Returns the time span of component totals: the requested part, or all of them.
+    """Returns the requested time range.
 
-    A sampler may start before all other events.
+    By default, it lasts from the first to the last total of the components, because a sampler may start before all
+    other events.
     """
     if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
         return window

@@ -31,7 +31,7 @@ class StepBlocks:
     """
 
     block: Int64
-    """Index of each block among the device's blocks."""
+    """Index of each block in the list of the device's blocks."""
     event: Int64
     """Index of the allocation among all memory events of the trace."""
     step: Int32
@@ -39,7 +39,7 @@ class StepBlocks:
     outlives: Bool
     stays: Bool
     lasted: Int64
-    """Number of steps that started before the release, or before the end of the trace."""
+    """Number of steps that started before the block's release, or before the end of the trace."""
     owner: Groups
     """Blocks grouped by operator, module and Python line."""
 
@@ -74,7 +74,7 @@ _SUMS = ("kept_blocks", "kept_bytes", "kept_to_end_blocks", "kept_to_end_bytes")
 
 
 def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBlocks]) -> Frame:
-    """Returns one row per step and owner, for blocks that outlive their step."""
+    """Returns one row per step and owner, with the blocks that outlive their step."""
     text = pa.large_string()
     schema = pa.schema(
         {"allocation_step": text, **dict.fromkeys(_OWNER, text), "device": pa.string(),

@@ -44,7 +44,7 @@ from tb_plugin.payloads import (
     View,
 )
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
-from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tb_plugin.rules._verdict import verdict_of
 from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
@@ -64,20 +64,16 @@ EVIDENCE = {
     "runtime": ("launches", {}),
     "cpu": ("operators", {}),
 }
-"""View and parameters that show the events of a category. Other categories link to the timeline."""
+"""View and parameters that show the events of each category. Categories that are not listed link to the timeline."""
 
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
 
 class Overview(DeclaredView, entry=VIEW):
-    """The first page about a trace."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return (params.steps, left_out(params))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all numbers of the page. Raises BadRequest for unknown steps."""
         steps = steps_of(trace, params.steps)
         breakdown = break_down(trace, params.steps)
         times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
@@ -154,7 +150,6 @@ class Overview(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or its table of steps."""
         return answer_view(self, parts[0], params)
 
 

@@ -1,4 +1,4 @@
-"""The view ``ranks_collectives``."""
+"""Entry of the view of all flight recorders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view ``ranks_kernels``."""
+"""Entry of the Rank kernels view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view ``ranks_memory``."""
+"""Entry of the view of the memory of all ranks."""
 
 from __future__ import annotations
 

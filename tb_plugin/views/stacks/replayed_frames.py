@@ -29,7 +29,10 @@ IS_REPLAY = -2
 
 @dataclass(frozen=True, eq=False)
 class ReplayedFrames:
-    """Frames added after the frames of a trace. ``parent`` and ``owner`` are indices into both together."""
+    """Frames added after the frames of a trace.
+
+    ``parent`` and ``owner`` are indices into the trace's frames followed by these frames.
+    """
 
     parent: Int32
     kind: Int64
@@ -43,7 +46,7 @@ def replayed_frames(
 ) -> ReplayedFrames:
     """Returns the frames of replayed device work.
 
-    ``launcher`` is the frame that encloses the launch of each piece of work, as an index into ``row``.
+    ``launcher`` has, for each piece of work, the frame that encloses its launch, as an index into ``row``.
     """
     origins = origins_of(trace)
     scopes = origins.scopes

@@ -11,8 +11,8 @@ import { matcher, parseSearch } from '../../lib/search'
 import { useActivity } from '../../state/activity'
 import { readBookmarks } from '../../state/bookmarks'
 import { useView, whenReady } from '../../state/data'
-import { readRoute, setRoute, useRoute } from '../../state/route'
 import { decodeHit } from '../../state/rowHighlight'
+import { readRoute, setRoute, useRoute } from '../../state/urlState'
 
 const HITS = 1000
 const GAPS = 500

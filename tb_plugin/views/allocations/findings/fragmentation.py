@@ -130,8 +130,9 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
 
 
 def varying_ratio(device: DeviceLevels) -> float | None:
-    """Returns the share of allocated bytes from stacks whose bytes vary between steps; None if there are too few
-    steps.
+    """Returns the share of allocated bytes that come from stacks whose bytes per step vary.
+
+    None if there are too few steps.
     """
     steps = steps_of(device)
     count = len(steps) - WARM_UP
@@ -154,9 +155,10 @@ def varying_ratio(device: DeviceLevels) -> float | None:
 
 
 def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
-    """Returns the stack whose blocks keep the most free bytes reserved until the end, and the sum over all stacks.
+    """Returns the stack whose blocks keep the most free bytes reserved until the end (None if unknown), and those
+    bytes summed over all stacks.
 
-    The free bytes of a range are attributed to its oldest block. The stack is None if unknown.
+    The free bytes of a range are attributed to the oldest block in it.
     """
     stays = np.flatnonzero(device.block("freed")[free.block] == NEVER)
     order = stays[np.lexsort((device.block("begin")[free.block[stays]], free.block_range[stays]))]

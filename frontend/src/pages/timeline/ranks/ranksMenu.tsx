@@ -20,7 +20,7 @@ import {
   tracesOfRun,
 } from '../../../lib/rankSelection'
 import { setRunRead } from '../../../state/readRuns'
-import { readRoute, setRoute, useRoute } from '../../../state/route'
+import { readRoute, setRoute, useRoute } from '../../../state/urlState'
 import { type Clocks, useClocks, useLateRanks } from './useCollectives'
 import toolbarCss from '../../../parts/toolbar.module.css'
 import textCss from '../../../widgets/text.module.css'
