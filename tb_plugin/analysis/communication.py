@@ -22,11 +22,11 @@ COMMUNICATION_SHARE = 0.1
 """Minimum share of exposed communication in the step time for a finding."""
 # Advice to reduce transfer time; waiting has its own advice.
 SEND_LESS = (
-    "accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass hides the "
-    "communication. Check convergence after each change."
+    "accumulate gradients over several batches, compress them, or use a larger batch so that "
+    "communication overlaps with the backward pass. Check convergence after each change."
 )
 # The same for inference, which has no gradients.
-SHARE_LESS = "spread the model over fewer ranks or faster links, or send numbers of fewer bits."
+SHARE_LESS = "spread the model over fewer ranks or faster links, or use a number format with fewer bits."
 
 # ``gloo:all_reduce``, ``nccl:_all_gather_base``: names that process groups give their work.
 BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")

@@ -35,7 +35,7 @@ MEANINGS: Mapping[str, str] = {
     "autograd_detail": "Intermediate results of the backward pass.",
     "input": "Batches, labels and masks.",
     "temporary": "Memory allocated and released within one operator.",
-    "unknown": "Memory that belongs to no other category.",
+    "unknown": "Memory in no other category.",
 }
 # ``categories_of`` returns indices into it.
 ORDER = tuple(TITLES)

@@ -102,9 +102,9 @@ SHARED = Metrics(
             "forward_line": ("Line", "Python line of the forward operator."),
             "module": ("Module", "nn.Module and its recorded instance number."),
             "category": ("Category", "Recorded category."),
-            "collective": ("Collective", "Communication operation, named alike for all libraries."),
+            "collective": ("Collective", "Communication operation, with the same name for all libraries."),
             "dtype": ("Type", "Element type of the buffers."),
-            "group": ("Group", "Name of the process group."),
+            "group": ("Group", "Process group name."),
             "group_ranks": ("Ranks", "Recorded ranks of the process group."),
         },
     ),
@@ -134,7 +134,7 @@ SHARED = Metrics(
             "class_by": ("Class by", "Source of the kernel class: rule, communication or operator."),
             "device_name": ("Name", "Device name reported by the driver."),
             "capability": ("Compute capability", "Version of the device's instruction set."),
-            "group_description": ("Description", "Description of the process group."),
+            "group_description": ("Description", "Process group description."),
             "backend": ("Backend", "Communication library of the process group."),
             "node_kind": ("Kind", "Phase, module, operator, annotation, Python or runtime call, or device work."),
         },
@@ -258,7 +258,7 @@ SHARED = Metrics(
             "communication_exposed": ("Exposed communication", "Exposed communication divided by step time."),
             "utilization": (
                 "GPU busy",
-                "Time with a running kernel, divided by the window without unrecorded work.",
+                "Time with a running kernel, divided by the window minus unrecorded work.",
             ),
             "sm_efficiency": (
                 "Est. SM efficiency",
@@ -280,7 +280,7 @@ SHARED = Metrics(
         {
             "malloc_calls": ("Driver allocations", "Driver calls during steps to allocate or map device memory."),
             "free_calls": ("Driver releases", "Driver calls during steps to release device memory."),
-            "setup_calls": ("Driver set-up", "Driver memory calls over 500 ms, or over 1 ms and 20 medians."),
+            "setup_calls": ("Driver set-up", "Driver memory calls over 500 ms, or over 1 ms and 20 times the median."),
         },
     ),
     define(
@@ -307,7 +307,7 @@ SHARED = Metrics(
         {
             "driver_memory_ratio": (
                 "Driver share",
-                "Driver allocation and release time without set-up, divided by step time.",
+                "Driver allocation and release time, excluding set-up, divided by step time.",
             ),
         },
     ),
@@ -315,7 +315,7 @@ SHARED = Metrics(
         "",
         "count",
         {
-            "lane": ("Lane", "Position of the lane on the timeline."),
+            "lane": ("Lane", "Lane position on the timeline."),
         },
     ),
 )

@@ -33,7 +33,7 @@ METRICS = SHARED.adding(
     define(
         FULL_TRACE,
         "ns",
-        {"failed_at_ns": ("Out of memory at", "Time of the failed request, measured from trace start.")},
+        {"failed_at_ns": ("Out of memory at", "Time of the failed request, since trace start.")},
     ),
     define(FULL_TRACE, "code", {"failed_line": ("Python line", "Python line of the failed request.")}),
     define(CHOSEN_WINDOW, "count", {"failed_requests": ("Failed requests", "Failed allocation requests.")}),

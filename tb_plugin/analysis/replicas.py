@@ -68,7 +68,7 @@ METRICS = SHARED.adding(
         {
             "repeated_ratio": (
                 "Replicated share",
-                "Replicated bytes divided by all such bytes on the largest rank.",
+                "Replicated bytes divided by all bytes of these states, on the largest rank.",
             )
         },
     ),

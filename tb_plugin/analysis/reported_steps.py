@@ -17,7 +17,7 @@ REPORTED_STEP = define(
     STEPS,
     "ns",
     {
-        "stated_step_ns": ("Reported step time", "Reported preparing plus stage plus bubble, per step."),
+        "stated_step_ns": ("Reported step time", "Sum of reported preparing, stage and bubble time, per step."),
     },
 )
 REPORTED_COMPUTE = define(

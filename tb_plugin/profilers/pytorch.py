@@ -28,12 +28,14 @@ RECORDING = {
         "from Kineto or CUPTI: another profiler may have blocked the device."
     ),
     "unlaunched": Advice(
-        "This is normal if the profiler started while work was queued, or without host events. Use "
-        "schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
+        "This is normal if the profiler started while work was queued, or recorded no host events. "
+        "Use schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
     ),
     "capture_missing": Advice(
-        "Record the graph capture too. Put that trace into a folder capture_traces/ next to this one, or select it "
-        "under Capture (--capture).",
+        (
+            "Record the graph capture too. Put the trace of the capture into a folder capture_traces/ "
+            "next to this trace, or select it under Capture (--capture)."
+        ),
     ),
     "external_ids_disagree": Advice("The launch is used instead. PyTorch 2.0 to 2.4 is known to write wrong ids."),
     "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
@@ -68,7 +70,7 @@ RECORDING = {
     "snapshot_stacks_missing": Advice("Record with _record_memory_history(context='all', stacks='all')."),
     "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
     "view.growth": Advice("Call torch.cuda.memory._record_memory_history() before training starts."),
-    "view.timeline": Advice("Record more than the profiler itself."),
+    "view.timeline": Advice("Record the program, not only the profiler."),
 }
 
 OTHER_DEVICES = dict.fromkeys(

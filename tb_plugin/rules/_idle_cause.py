@@ -48,7 +48,7 @@ class LargestCause:
 def window_words(s: Scene) -> str:
     """Returns the words for the time range over which utilization is computed."""
     words = "the steps" if s.trace.steps.recorded else "the recording"
-    return f"{words} without unrecorded work" if s.breakdown.parts[UNRECORDED].any() else words
+    return f"{words}, excluding unrecorded work" if s.breakdown.parts[UNRECORDED].any() else words
 
 
 def largest_cause(s: Scene, device: str) -> LargestCause:

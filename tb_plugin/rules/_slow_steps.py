@@ -40,8 +40,8 @@ METRICS = OF_RULES.adding(
         {
             "unusual_ns": ("Slow step", "Duration of the slowest step."),
             "unusual_compiling_ns": ("Compilation", "Compilation time in the slowest step."),
-            "differs_row_ns": ("Excess there", "Extra time of the slowest step in this line or operator."),
-            "differs_ns": ("Larger by", "Extra time of the slowest step in this part."),
+            "differs_row_ns": ("Excess there", "Extra time that the slowest step spends in this line or operator."),
+            "differs_ns": ("Larger by", "Extra time that the slowest step spends in this part."),
         },
     ),
     define(
@@ -49,7 +49,7 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "usual_step_ns": ("Usual step", "Median duration of the other steps."),
-            "excess_ns": ("Excess", "Excess of slow steps over the usual step, summed."),
+            "excess_ns": ("Excess", "Time of slow steps beyond the median step, summed."),
         },
     ),
     define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
@@ -188,7 +188,10 @@ def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int
     if 2 * compiling >= int(dur[worst]) - usual.median:
         cause = Cause.COMPILATION
         values["unusual_compiling_ns"] = compiling
-        text += ". It includes {unusual_compiling_ns} of compilation, also counted by the compilation finding"
+        text += (
+            ". The slowest step includes {unusual_compiling_ns} of compilation, which the compilation "
+            "finding also counts"
+        )
     advice = words.advice.get(cause) if cause is not None else None
     notice = s.notice(
         rule,

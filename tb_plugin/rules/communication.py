@@ -43,13 +43,13 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "could_hide_ns": ("Time to overlap", "Step time without communication."),
+            "could_hide_ns": ("Time to overlap", "Step time during which no communication runs."),
             "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
             "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
-            "group_exposed_ns": ("This group", "Exposed communication of the process group with the most, per step."),
+            "group_exposed_ns": ("This group", "Largest exposed communication of one process group, per step."),
         },
     ),
-    define("", "text", {"process_group": ("Process group", "Name of the process group.")}),
+    define("", "text", {"process_group": ("Process group", "Process group name.")}),
 )
 
 
@@ -79,16 +79,20 @@ def _look(s: Scene) -> Detection | None:
             "{could_hide_ns} and could overlap with it. "
         )
         + ("Process group {process_group} has the largest part: {group_exposed_ns}. " if worst else "")
-        + ("Pipeline sends and receives are excluded; they have their own finding. " if apart else "")
+        + ("Pipeline sends and receives are excluded: another finding covers them. " if apart else "")
         + (
-            "Sharding takes {shards_bare_ns} of it, including {gathers_bare_ns} to gather parameters. "
+            (
+                "Sharding takes {shards_bare_ns} of the exposed communication, including {gathers_bare_ns} "
+                "to gather parameters. "
+            )
             if shards
             else ""
         )
         + ONE_RANK,
         todo=(
-            "Load the traces of all ranks: Distributed then separates waiting from transfer. If this rank "
-            "waits, find the late rank; sending less will not help. If data moves: "
+            "Load the traces of all ranks: Distributed then separates waiting from transfer. If most of "
+            "the time is waiting, find the late rank; sending less will not help. If most of it is "
+            "transfer: "
         )
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
@@ -115,9 +119,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=EXPOSED_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
         why=(
-            "The device computes nothing while only communication runs. Upper bound: communication overlaps "
-            "all other work. Lower bound: gradients are reduced during the backward pass as soon as they "
-            "exist. Sending less data saves more."
+            "The device computes nothing while only communication runs. Upper bound: communication "
+            "overlaps with all other work. Lower bound: gradients are reduced during the backward pass "
+            "as soon as they exist. Sending less data would save more."
         ),
         confidence="medium",
     )
@@ -183,17 +187,17 @@ RULE = Rule(
     look=_look,
     order=210,
     detects="Collectives are exposed: nothing else runs on the GPU during them.",
-    threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of the steps.",
+    threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of step time.",
     saving=(
-        "Upper bound: the step time without communication (`could_hide_ns`). Lower bound: the overlap gained if "
-        "gradients are reduced as soon as they are available. It is 0 for other collectives. None if no launch is "
-        "recorded."
+        "Upper bound: the step time during which no communication runs (`could_hide_ns`). Lower "
+        "bound: the overlap gained if gradients are reduced as soon as they are available. For other "
+        "collectives, the lower bound is 0. There are no bounds if no launch is recorded."
     ),
     notes="""
-        The rule excludes collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` cover.
-        Even in a healthy training run, the last gradients may take half of the threshold. The finding names the
-        process group with the most exposed time. The bounds assume the same amount of data, moved during other
-        work. For collectives with a [role](../concepts/attribution.md#parallelism), the upper bound includes time
+        The rule excludes collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` cover. Even
+        in a healthy training run, collectives of the last gradients may reach half of the threshold. The finding names
+        the process group with the most exposed time. The bounds assume that the same amount of data moves while other
+        work runs. For collectives with a [role](../concepts/attribution.md#parallelism), the upper bound includes time
         during which only copies run.
 
         A collective reduces gradients if the operator `AccumulateGrad` launches it, or if it directly follows the
@@ -201,8 +205,8 @@ RULE = Rule(
         has ended. Time after the backward pass stays exposed, at least that of the longest collective. Gradients
         are available when all kernels launched before the collective have ended.
 
-        With sharded parameters or gradients (FSDP, ZeRO), the finding reports their part (`sharding`). One rank
-        does not show whether it waits or transfers. The Distributed page does.
+        With sharded parameters or gradients (FSDP, ZeRO), the finding also reports the time of their collectives
+        (`sharding`). One rank does not show whether it waits or transfers. The Distributed page does.
     """,
     cases=("", "sharding"),
     needs_kernels=True,

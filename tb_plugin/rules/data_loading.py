@@ -74,7 +74,7 @@ RULE = Rule(
     look=_look,
     order=20,
     detects="The step waits for the next batch of the data loader.",
-    threshold=f"Data loading takes more than {percent(DATALOADER_SHARE)} of the steps.",
+    threshold=f"Data loading takes more than {percent(DATALOADER_SHARE)} of step time.",
     saving=(
         "Upper bound: all time in calls of the data loader, as if batches were always ready. Lower bound: "
         f"{percent(GONE)} of the time during which nothing else runs. The rest remains because batches must be "

@@ -69,10 +69,10 @@ def _look(s: Scene) -> Detection | None:
         threshold=SHARE,
         evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
         why=(
-            "No request receives a token during this time. The bounds assume that the host prepares the next step "
-            "while the device works. Upper bound: the whole gap disappears. Lower bound: the time that the host "
-            "waited for the device in the previous step, or the excess over the shortest gap. Gaps are included "
-            "although they lie between steps."
+            "No request receives a token during this time. The bounds assume that the host prepares the "
+            "next step while the device works. Upper bound: the whole gap disappears. Lower bound: the "
+            "time that the host waited for the device in the previous step, or the excess over the "
+            "shortest gap. The saving includes time between steps."
         ),
         confidence="medium",
     )
@@ -122,8 +122,8 @@ RULE = Rule(
     ),
     needs="Steps with [modes](../concepts/attribution.md#serving).",
     notes="""
-        The bounds assume asynchronous scheduling. Part of the saving lies between steps. Launching ahead also saves
-        launch latency: up to 6 % more for gaps of 20 us. `slow_first_step` and `step_outliers` skip traces with
+        The bounds assume asynchronous scheduling. Part of the saved time is between steps. Launching ahead also saves
+        launch latency, which adds up to 6 % for gaps of 20 us. `slow_first_step` and `step_outliers` skip traces with
         several step modes. The severity is high at 20 % or more, medium at 5 % or more.
     """,
     has_data=is_served,

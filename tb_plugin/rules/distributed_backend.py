@@ -16,7 +16,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
-    define("", "text", {"others": ("Others", "Other backends in use.")}),
+    define("", "text", {"others": ("Others", "Recorded backends, all different from the recommended one.")}),
 )
 
 
@@ -64,11 +64,13 @@ RULE = Rule(
     look=_look,
     order=440,
     detects="Processes use a communication backend that is not designed for the GPUs.",
-    threshold="`DistributedDataParallel.forward` runs, all recorded backends are other ones (`others`), and no collective "
-    "kernel runs.",
+    threshold=(
+        "`DistributedDataParallel.forward` runs, none of the recorded backends (`others`) is the "
+        "recommended one, and no collective kernel runs."
+    ),
     saving="None: the trace does not show how fast the recommended backend would be.",
     notes="""
-        NCCL supports NVIDIA GPUs with compute capability 3.5 or higher. On AMD GPUs, the same name means RCCL.
+        NCCL supports NVIDIA GPUs with compute capability 3.5 or higher. On AMD GPUs, the name NCCL means RCCL.
     """,
     saves=False,
     limits=(Limit.COMMUNICATION,),

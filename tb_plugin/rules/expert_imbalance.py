@@ -71,8 +71,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=UNEVEN,
         evidence=Link("parallelism", {}, "Show roles"),
         why=(
-            "All ranks wait for the busiest rank before results return. Only sizes sent by this rank are known; "
-            "other ranks may differ. Upper bound: the wait caused by the imbalance. Lower bound: zero."
+            "All ranks wait until the busiest rank returns its results. Only sizes sent by this rank are "
+            "known; other ranks may differ. Upper bound: the wait caused by the imbalance. Lower bound: "
+            "zero."
         ),
         confidence="low",
     )

@@ -52,8 +52,8 @@ RULE = Rule(
     ),
     saving="None: the finding names the largest idle cause and its share.",
     notes="""
-        The rule runs only if `low_utilization` does not apply. Without it, a trace with few findings might suggest
-        a well-used GPU. Another rule may cover the largest cause but find little to save.
+        The rule runs only if `low_utilization` does not apply. Without `idle_device`, a trace with few findings might
+        suggest a well-used GPU. Another rule may cover the largest cause but find little to save.
     """,
     cases=(),
     saves=False,

@@ -33,7 +33,7 @@ def _look(s: Scene) -> Detection | None:
             RULE,
             severity="medium",
             text=(
-                f"{{affected}} devices run kernels for less than half of {time}; device {{device}} only "
+                f"{{affected}} devices run kernels for less than half of {time}; device {{device}} for only "
                 "{utilization}."
                 if len(low) > 1
                 else f"Device {{device}} runs kernels for only {{utilization}} of {time}."

@@ -121,14 +121,15 @@ RULE = Rule(
     detects="16-bit matmuls are slow because a dimension is not a multiple of 8.",
     threshold=f"They take at least {percent(ALIGNMENT_SHARE)} of the kernel time.",
     saving=(
-        "The time beyond that of aligned matmuls in this trace, for the padded size. Upper bound: compared with "
-        "the 5th percentile of their time per operation. Lower bound: compared with the 75th percentile. If no "
-        "matmul is aligned, as for `matrix_units`."
+        "The extra time compared with aligned matmuls of this trace, for the padded size. Upper "
+        "bound: compared with the 5th percentile of the time per operation of aligned matmuls. Lower "
+        "bound: compared with the 75th percentile. If no matmul is aligned, the bounds are those of "
+        "`matrix_units`."
     ),
     needs="Input shapes and types.",
     notes="""
-        A matmul counts if its kernel uses no matrix units, or if it is slow. Slow means more than twice the 75th
-        percentile of time per operation of aligned matmuls. Kernels below 10 us are excluded. The finding names the
+        A matmul counts if its kernel uses no matrix units or is slow. A kernel is slow if its time per operation is
+        more than twice the 75th percentile of aligned matmuls. Kernels below 10 us are excluded. The finding names the
         operator, its shapes and the dimension.
     """,
     limits=(Limit.GPU,),

@@ -122,9 +122,9 @@ RULE = Rule(
     threshold=f"Kernels of eligible operators that use no matrix units take at least {percent(MATRIX_SHARE)} of the kernel "
     "time.",
     saving=(
-        "Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: at a third of it. Without shapes, and for "
-        "convolutions, the upper bound assumes the ratio of the peaks, the lower bound twice the speed. None if "
-        "the GPU's peaks are unknown."
+        "Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: at a third of it. Without "
+        "shapes, and for convolutions, the upper bound assumes a speedup by the ratio of the peaks. "
+        "The lower bound assumes twice the speed. None if the GPU's peaks are unknown."
     ),
     needs="A GPU with matrix units, and recorded operators.",
     notes="""
@@ -132,10 +132,10 @@ RULE = Rule(
         float32 too. The badge is `matrix_eligible_ratio`: kernel time of eligible operators divided by that of all
         operators.
 
-        The saving covers matmuls and convolutions that are known not to use matrix units. Shapes give the
-        operations and bytes of `mm`, `bmm`, `addmm` and `baddbmm`; the slower of the two counts. Kernels below 10
-        us add nothing to the lower bound. The bounds exclude gains of other kernels and the cost of casts. The
-        table [Peaks of GPUs](#peaks-of-gpus) lists the peaks.
+        The saving covers matmuls and convolutions that are known not to use matrix units. For `mm`, `bmm`, `addmm` and
+        `baddbmm`, the rule computes the number of operations and bytes from the shapes. The slower of the two
+        determines the time. Kernels below 10 us add nothing to the lower bound. The bounds exclude gains of other
+        kernels and the cost of casts. The table [Peaks of GPUs](#peaks-of-gpus) lists the peaks.
 
         Formats by device: float16 from compute capability 7.0, bfloat16 and TF32 from 8.0, FP8 from 8.9. AMD:
         float16 and bfloat16 from MI100, FP8 from MI300. The advice names only formats that all used devices

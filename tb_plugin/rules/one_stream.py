@@ -37,10 +37,10 @@ METRICS = OF_RULES.adding(
                 "Partly filled",
                 "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
             ),
-            "could_overlap_ns": ("Could overlap", "Partly filled time minus the longer of two neighbouring modules."),
+            "could_overlap_ns": ("Could overlap", "Partly filled time of the shorter of two neighbouring modules."),
         },
     ),
-    define("", "code", {"neighbours": ("Modules", "Neighbouring modules with the most time to overlap.")}),
+    define("", "code", {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")}),
 )
 
 
@@ -157,7 +157,7 @@ RULE = Rule(
     look=_look,
     order=420,
     detects="Neighbouring modules run one after another, although their kernels fill only part of the GPU.",
-    threshold=f"The shorter modules of such pairs take more than {percent(OVERLAP_SHARE)} of the steps (`could_overlap_ns`).",
+    threshold=f"The shorter modules of such pairs take more than {percent(OVERLAP_SHARE)} of step time (`could_overlap_ns`).",
     saving=("None: dependent modules cannot overlap, and the trace does not record dependencies."),
     needs="Modules, and blocks per multiprocessor.",
     notes="""

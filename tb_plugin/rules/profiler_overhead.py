@@ -122,13 +122,13 @@ RULE = Rule(
     order=200,
     detects="The profiler itself slows down the recorded program.",
     threshold=(
-        f"Its recorded time takes at least {percent(OVERHEAD_SHARE)} of the steps. Or it records at least "
+        f"Recorded profiler time is at least {percent(OVERHEAD_SHARE)} of step time. Or the profiler records at least "
         f"{CALLS_A_MS} Python calls per millisecond (`stacks`)."
     ),
     saving=(
-        "Upper bound: all recorded time of the profiler. Lower bound: the part during which launching threads "
-        "start nothing or wait for the profiler. None for recorded calls, because the trace does not show the cost "
-        "of stacks."
+        "Upper bound: all recorded time of the profiler. Lower bound: the part during which "
+        "launching threads start nothing or wait for the profiler. None for the finding about Python "
+        "calls, because the trace does not show the cost of stacks."
     ),
     notes="""
         Python calls count only if the GPU waits for the CPU for at least 10 % of the step. Recording a call takes

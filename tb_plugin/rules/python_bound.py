@@ -152,8 +152,8 @@ RULE = Rule(
     ),
     needs="Operators, and at least 20 launches per step.",
     notes="""
-        The rule is skipped if unknown causes take more than half as much idle time, because operators may be
-        missing. Framework lines do not count if stacks identify them.
+        The rule is skipped if unknown causes take more than half as much idle time as Python: operators may be missing.
+        If stacks are recorded, lines of framework code do not count.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

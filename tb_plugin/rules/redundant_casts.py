@@ -72,9 +72,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Casts of the same shape and type at one line probably cast the same tensor; the trace does not show "
-            "this. Lower bound: one cast per module call remains. Upper bound: one per step remains. Round-trip "
-            "casts disappear."
+            "Casts of the same shape and type at one line probably cast the same tensor; the trace does "
+            "not show this. Lower bound: one cast per module call remains. Upper bound: one per step "
+            "remains. Both bounds assume that round-trip casts disappear."
         ),
         confidence="medium",
     )

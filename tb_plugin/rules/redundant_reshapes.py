@@ -54,7 +54,10 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low" if s.is_worth(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
-        text="{reshapes} operators per step reshape a tensor to its own shape and take {reshapes_ns} on the host"
+        text=(
+            "{reshapes} operators per step reshape a tensor to the shape that it already has and take "
+            "{reshapes_ns} on the host"
+        )
         + (", mostly at {reshape_line}." if line else "."),
         figures=[
             METRICS.figure("reshapes", s.per_step(len(row))),

@@ -165,10 +165,11 @@ RULE = Rule(
     look=_look,
     order=80,
     detects="One Python line copies the same data to the GPU repeatedly.",
-    threshold=f"A step with such copies has at least two. Together they take at least {percent(WORTH)} of the step.",
+    threshold=f"Each step with such copies has at least two of them. Together they take at least {percent(WORTH)} "
+    f"of the step.",
     saving=(
-        "Upper bound: all of these copies and their operators. Lower bound: all but the first copy per step. The "
-        "first one saves as much as a prefetched copy in `pageable_copies`."
+        "Upper bound: all of these copies and their operators. Lower bound: all but the first copy "
+        "per step. The saving of the first copy is that of a prefetched copy in `pageable_copies`."
     ),
     needs="Python lines, steps and a backward pass.",
     notes="""

@@ -47,9 +47,9 @@ RULE = Rule(
     saving="None: `driver_memory_calls` includes these calls.",
     needs="Steps and allocator events.",
     notes="""
-        `reserved_cycles` is the number of drops, `returned_bytes` their sum. `driver_memory_ns` is the time of
-        driver memory calls without driver initialisation. On the Memory page, the severity is medium if it exceeds
-        5 % of the steps. There, the finding also names the operator that requested the most memory after a drop.
+        `reserved_cycles` is the number of drops, `returned_bytes` their sum. `driver_memory_ns` is the time of driver
+        memory calls without driver initialisation. On the Memory page, the severity is medium if this time exceeds 5 %
+        of step time. There, the finding also names the operator that requested the most memory after a drop.
     """,
     saves=False,
 )

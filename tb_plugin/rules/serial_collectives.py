@@ -89,7 +89,7 @@ RULE = Rule(
     look=_look,
     order=240,
     detects="Collectives reduce gradients on the compute stream.",
-    threshold=f"They take more than {percent(SERIAL_SHARE)} of the steps.",
+    threshold=f"They take more than {percent(SERIAL_SHARE)} of step time.",
     saving=("Upper bound: overlap with the whole step. Lower bound: overlap with the rest of the backward pass."),
     notes="""
         The bounds assume that computation and communication do not slow each other down.

@@ -70,8 +70,8 @@ RULE = Rule(
     detects="A training run waits for launches, so a larger batch would hardly take longer.",
     threshold=f"Launch idle time is at least {percent(MOSTLY_STARVED)} of the step, as in `launch_bound`.",
     saving=(
-        "The step time for the same number of samples: a step with twice the batch counts as two steps. The lower "
-        "bound doubles the time of all GPU work; the upper bound keeps it."
+        "The step time saved for the same number of samples: a step with twice the batch counts as "
+        "two steps. The lower bound doubles the time of all GPU work; the upper bound keeps it."
     ),
     needs="Backward operators.",
     notes="""

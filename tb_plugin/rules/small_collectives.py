@@ -158,18 +158,17 @@ RULE = Rule(
     order=250,
     detects="Gradients are reduced in many small collectives.",
     threshold=(
-        f"At least {MANY} more collectives per step than buckets of 25 MB would need. Their latency is more than "
-        f"{percent(LATENCY_SHARE)} of the steps."
+        f"At least {MANY} more collectives per step than would be needed with buckets of 25 MB. Their latency is more than "
+        f"{percent(LATENCY_SHARE)} of step time."
     ),
     saving=(
         "Lower bound: overlap with the backward pass if buckets replace these collectives. Upper bound: their "
         "latency, and overlap with the whole step. Most calls of these collectives disappear too."
     ),
     notes="""
-        A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream are
-        excluded. Latency is the shortest duration of a collective up to 64 KiB. For the lower bound, the transfer
-        time of its bytes is subtracted. The transfer rate is the best one in the trace, or 10 GB/s if that is
-        higher.
+        A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream are excluded.
+        Latency is the shortest duration of a collective up to 64 KiB. For the lower bound, the time that transfers its
+        bytes is subtracted. The transfer rate is the best one in the trace, or 10 GB/s if that is higher.
     """,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),

@@ -22,7 +22,7 @@ METRICS = OF_RULES.adding(
         "number",
         {
             "small_packets": ("Small packets", "Packets too small for their link, per step."),
-            "most_packets": ("Packets", "Small packets of the main operation, over all steps."),
+            "most_packets": ("Packets", "Small packets of the operation named here, over all steps."),
         },
     ),
     define(
@@ -40,7 +40,7 @@ METRICS = OF_RULES.adding(
         "bytes",
         {
             "large_packet_bytes": ("Large", "Efficient packet size of the link, from the data sheet."),
-            "packet_bytes": ("Size", "Mean packet size of the main operation."),
+            "packet_bytes": ("Size", "Mean packet size of the operation named here."),
         },
     ),
     define(

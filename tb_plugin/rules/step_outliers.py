@@ -61,10 +61,10 @@ RULE = Rule(
         f"Their total excess is at least {percent(WORTH)} of the time of all steps."
     ),
     saving="The excess of these steps, with bounds as in `slow_first_step`.",
-    needs="At least three usual steps.",
+    needs="At least three steps that are not slow.",
     notes="""
-        The first step does not count if `slow_first_step` covers it. `differs` is defined there too. If garbage
-        collection, compilation, data loading or driver calls cause most of the difference, that rule's advice is
-        shown.
+        The first step does not count if `slow_first_step` covers it. `slow_first_step` also defines `differs`. If
+        garbage collection, compilation, data loading or driver calls cause most of the difference, that rule's advice
+        is shown.
     """,
 )

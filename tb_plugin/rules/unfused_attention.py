@@ -103,9 +103,10 @@ def _look(s: Scene) -> Detection | None:
         threshold=ATTENTION_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
         why=(
-            "Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps "
-            "them on the chip. The kernels between the matmuls disappear. With recorded shapes, matmuls reach the "
-            "device's peak (upper bound) or a quarter of it (lower bound)."
+            "Separate kernels write and read the scores, one number per pair of positions. A fused "
+            "kernel keeps them on the chip. The bounds assume that the kernels between the matmuls "
+            "disappear. With recorded shapes, matmuls also reach the device's peak (upper bound) or a "
+            "quarter of it (lower bound)."
         ),
         confidence="high"
         if (arguments(trace).shape_of(streams(trace).operator[softmax]) != MISSING).all()
@@ -180,14 +181,14 @@ RULE = Rule(
     detects="Attention runs as separate kernels that write and read the score matrix.",
     threshold=f"The kernels between the two matmuls take at least {percent(ATTENTION_SHARE)} of the kernel time.",
     saving=(
-        "All kernels between the two matmuls. With recorded 16-bit shapes, matmul time is saved too. Upper bound: "
-        "the time beyond that at the GPU's peak. Lower bound: the time beyond four times that."
+        "All kernels between the two matmuls. With recorded 16-bit shapes, matmul time is saved too. "
+        "Upper bound: the matmul time minus the time at the GPU's peak. Lower bound: the matmul time "
+        "minus four times the time at the peak."
     ),
     notes="""
-        At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All of them are
-        elementwise, norms, reductions or copies, and one is a softmax or its backward pass. If shapes are recorded,
-        the later matmul has as many elements as the softmax. Fused kernels that recompute in the backward pass stay
-        within the bounds.
+        At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All of them are elementwise,
+        norms, reductions or copies, and one is a softmax or its backward pass. If shapes are recorded, the later matmul
+        has as many elements as the softmax. The bounds also hold for fused kernels that recompute in the backward pass.
     """,
     limits=(Limit.GPU,),
 )

@@ -192,9 +192,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=MIN_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes about as "
-            "long as the longest kernel of the run. Lower bound: the launches, and memory traffic between "
-            "elementwise kernels of equal shapes."
+            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes "
+            "about as long as the longest kernel of the run. Lower bound: only the launches, and the "
+            "memory traffic between elementwise kernels of equal shapes."
         ),
         confidence="medium",
     )
@@ -305,10 +305,10 @@ RULE = Rule(
         "more elementwise kernels of equal size."
     ),
     notes="""
-        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in any
-        order. Its kernels come from at least 3 operators. It has at most 64 kernels, the fusion limit of
-        `torch.compile` (`max_fusion_size`). Any other kernel ends a run. So do copies to or from the CPU, a new
-        step, and a launch from another thread. Memsets and copies within the GPU neither end a run nor count.
+        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in any order.
+        Its kernels come from at least 3 operators. It has at most 64 kernels, the fusion limit of `torch.compile`
+        (`max_fusion_size`). Any other kernel ends a run. So do copies to or from the CPU, a new step, and a launch from
+        another thread. Memsets and copies within the GPU neither end a run nor count as its kernels.
 
         Some small kernels also end a run: those of optimizers, unfused attention and compilers, and sorts and
         scans. The same holds for helper kernels that an operator launches with a matmul.

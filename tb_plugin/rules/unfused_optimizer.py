@@ -121,13 +121,13 @@ RULE = Rule(
     detects="The optimizer updates each parameter with separate kernels.",
     threshold=f"At least {MANY} unfused kernels per optimizer step, and at least {SERIES} per parameter.",
     saving=(
-        "Upper bound: all kernels except the longest per parameter, and all CPU time of the optimizer step. Lower "
-        "bound: nine of ten operators. A fused update then takes twice the difference between the longest and the "
-        "shortest kernel."
+        "Upper bound: all kernels except the longest per parameter, and all CPU time of the "
+        "optimizer step. Lower bound: nine of ten operators. The fused update is assumed to take "
+        "twice the difference between the longest and the shortest kernel."
     ),
     needs="Ranges `Optimizer.step#...`.",
     notes="""
-        Fused kernels have the class `optimizer`. The number of parameters is the count of the rarest operator that
+        Fused kernels have the class `optimizer`. The parameter count is the call count of the rarest operator that
         launches at least 1 in 40 kernels.
     """,
     limits=(

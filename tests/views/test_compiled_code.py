@@ -174,7 +174,7 @@ def test_planted_breaks_and_recompilations_are_told() -> None:
     }  # fmt: skip
     assert again is not None and host_us(again.saving.least) == 60
     text = str(finding(again.notice).text)
-    assert "1 function was recompiled for 60" in text and "1 guard check failed" in text
+    assert "1 function was recompiled, which took 60" in text and "1 guard check failed" in text
     told = {each.rule.id for each in findings_of(table, None).all}
     assert {"graph_breaks", "recompilation", "compilation"} <= told
     assert "graph_breaks" in {each.rule.id for each in findings_of(table, ("0",)).all}

@@ -26,7 +26,10 @@ REPLAYED = define(
     CHOSEN,
     "count",
     {
-        "replayed_calls": ("Calls in replays", "Captured calls with device work, times the replays of their graph."),
+        "replayed_calls": (
+            "Calls in replays",
+            "Captured calls with device work, multiplied by replays of their graph.",
+        ),
     },
 )
 

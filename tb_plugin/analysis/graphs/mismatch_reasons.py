@@ -79,13 +79,16 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
     position, first, other = at
     texts = " and ".join(_path(strings, scopes, scope) for scope in (first, other))
     return Refusal(
-        source, graph, position, f"Node {position + 1}: several places of the capture match, but differ there: {texts}."
+        source,
+        graph,
+        position,
+        f"Node {position + 1} matches several places of the capture, with different operators or modules: {texts}.",
     )
 
 
 def too_often(source: str, graph: int) -> Refusal:
     """Returns the refusal of a graph that has too many candidates to compare."""
-    return Refusal(source, graph, 0, "Too many other places have similar work, so not all of them were compared.")
+    return Refusal(source, graph, 0, "Too many recorded places have similar work, so not all of them were compared.")
 
 
 def short_name(name: str) -> str:

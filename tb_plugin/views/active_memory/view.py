@@ -56,7 +56,9 @@ def _payloads(device: DeviceLevels, params: Params) -> dict[str, Payload]:
         row = int_param(params, kind)
         if row is not None:
             if not 0 <= row < len(column("size")):
-                raise BadRequest(f"{device.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,}.")
+                raise BadRequest(
+                    f"{device.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,} in total."
+                )
             return {kind: told(device, row)}
     tile = int_param(params, "tile")
     if tile is not None:

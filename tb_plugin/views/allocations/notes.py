@@ -18,7 +18,7 @@ from tb_plugin.payloads.base import Figure
 from tb_plugin.views.allocations.tables import MOST_STEPS
 
 _ODDITIES = {
-    "unmatched_releases": "Releases of an address without a block: {odd_events}. They do not change any number.",
+    "unmatched_releases": "Releases of an address without a block: {odd_events}. They do not affect any number.",
     "unreleased_reuse": "Blocks whose address was reused without a recorded release: {odd_events}. They are "
     "shown as allocated until the reuse.",
     "lost_blocks": "Blocks without a recorded release that are missing from the snapshot: {odd_events}. "

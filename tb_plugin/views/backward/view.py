@@ -67,16 +67,16 @@ METRICS = SHARED.adding(
         {
             "node_device_ns": (
                 "Backward device",
-                "Device time of launched work, without communication and nested backward operators.",
+                "Device time of launched work, excluding communication and nested backward operators.",
             ),
             "node_communication_ns": ("Communication", "Time of launched communication kernels."),
-            "node_host_ns": ("Backward host", "Host time without nested backward operators."),
+            "node_host_ns": ("Backward host", "Host time excluding nested backward operators."),
             "node_wait_ns": ("Device wait", "Host time in blocking calls."),
             "node_max_ns": ("Longest", "Longest host duration."),
             "forward_host_ns": ("Forward host", "Host time of the matched forward operators."),
             "forward_device_ns": (
                 "Forward device",
-                "Device time of the matched forward operators, without communication.",
+                "Device time of the matched forward operators, excluding communication.",
             ),
         },
     ),
@@ -86,7 +86,7 @@ METRICS = SHARED.adding(
         {
             "node_device_share": ("Device share", "Backward device divided by its sum over rows."),
             "node_host_share": ("Host share", "Backward host divided by its sum over rows."),
-            "tied_ratio": ("Matched to forward", "Backward operators with a known forward operator divided by all."),
+            "tied_ratio": ("Matched to forward", "Share of backward operators with a known forward operator."),
         },
     ),
     define(

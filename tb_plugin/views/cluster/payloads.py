@@ -153,7 +153,7 @@ def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Ite
     text = f"{whose}, exposed communication takes {{exposed_share}} of the step ({{exposed_ns}} of {{job_step_ns}})"
     if bubble:
         figures.append(METRICS.figure("bubble_ns", bubble // count))
-        text += "; {bubble_ns} of this is the pipeline bubble: a stage receives from another stage"
+        text += "; {bubble_ns} of this is the pipeline bubble, the time in which a stage receives from another stage"
     todo = SEND_LESS[0].upper() + SEND_LESS[1:]
     if 2 * bubble > exposed:
         todo = "Use more micro-batches, or move layers so that no stage waits for another."

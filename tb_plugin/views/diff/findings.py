@@ -89,7 +89,7 @@ def leading_notice(
         return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
     most = ""
     if row is not None:
-        all_of_it = " of its total time, overlapped or not" if key == "dataloader_ns" else ""
+        all_of_it = " of total time, including overlapped time" if key == "dataloader_ns" else ""
         most = f", mostly {{leading_row}} ({{leading_row_delta_ns}}{all_of_it})"
         leading += [METRICS.figure("leading_row", row[0]), METRICS.figure("leading_row_delta_ns", row[1])]
     severity: Severity = "info" if total < 0 or unlike else "high" if share > HIGH_FROM else "medium"
@@ -120,16 +120,16 @@ def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> s
 def _doubts(base: Part, exp: Part) -> list[Notice]:
     notices = []
     if bool(base.steps) != bool(exp.steps):
-        text = "Only one profile has steps: its mean step is compared with the whole recording of the other."
+        text = "Only one profile has steps: its mean step is compared with the whole recording of the other profile."
         todo = "Record steps in both profiles: call step() of the profiler after each one."
         notices.append(Notice("steps_on_one_side", "medium", text, todo, []))
     windows = [part.coverage.window for part in (base, exp)]
     if any(windows):
         text = "Only a window of a large trace is compared."
-        todo = "Choose the windows of both profiles above. The (i) shows the opened part."
+        todo = "Choose the windows of both profiles above. The (i) button shows the opened part."
         notices.append(Notice("window", "medium", text, todo, []))
     if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):
-        text = "A file is truncated: its missing part looks like saved time."
+        text = "A file is truncated: the missing part looks like saved time."
         notices.append(Notice("incomplete_side", "medium", text, "Record it again, or select complete steps.", []))
     ours, theirs = _settings(base), _settings(exp)
     if ours.get("Profiler options") != theirs.get("Profiler options"):

@@ -113,8 +113,8 @@ def _late_start_notice(data: JobData) -> Notice | None:
         return None
     begin = data.clocks.begin_ns[data.clocks.comparable]
     text = (
-        "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace is "
-        "ignored ({arrivals_later} times): it may be due to a late profiler start."
+        "The traces start up to {trace_begins_ns} apart. If a trace starts later, lateness at its "
+        "first collective is ignored ({arrivals_later} times): the profiler may have started late."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
@@ -132,8 +132,9 @@ def _transfer_notice(data: JobData) -> Notice | None:
     if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):
         return None
     text = (
-        "Transfer time is uncertain. For {arrivals} collectives it is {transfer_ns} by the shortest calls, but "
-        "{arrival_transfer_ns} from the last start to the last end. The ranks do not end these collectives at the same time."
+        "Transfer time is uncertain. The shortest calls of {arrivals} collectives give "
+        "{transfer_ns}, but the time from last start to last end is {arrival_transfer_ns}. The ranks "
+        "do not end these collectives at the same time."
     )
     figures = [
         METRICS.figure("transfer_ns", shortest),

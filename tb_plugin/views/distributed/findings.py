@@ -39,7 +39,13 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     if refused := params.get("refused"):
         text = f"Summary not used: {refused}."
         notices.append(
-            Notice("summary_refused", "info", text, "No data is missing, but the next request may be as slow.", [])
+            Notice(
+                "summary_refused",
+                "info",
+                text,
+                "No data is missing, but the next request may be as slow as this one.",
+                [],
+            )
         )
     notices += not_compared(data.left_out)
     bounded, missing = total_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
@@ -85,7 +91,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         todo = UNREAD if only_unread else "Record all ranks to see who arrives last."
         incomplete = _workers_with_missing_calls(data)
         if missing:
-            text += f" Calls of {incomplete} are missing, too." if incomplete else ""
+            text += f" Calls of {incomplete} are also missing." if incomplete else ""
         else:
             text += f" All ranks are loaded, but calls of {incomplete} are missing." if incomplete else ""
             todo = "Record the same steps on every rank, and check whether these ranks lost events (buffer size)."

@@ -33,7 +33,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "found_names": ("Names", "Distinct names among the matches."),
-            "hit_position": ("Position", "Index of the first match at or after this time."),
+            "hit_position": ("Position", "Index of the first match at or after the requested time."),
         },
     ),
     define(

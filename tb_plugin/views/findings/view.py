@@ -92,7 +92,7 @@ def _summary(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | No
 
 def _together(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:
     whole, busy = findings.combined, findings.utilization
-    known = "without unrecorded work" if break_down(trace, chosen).parts[UNRECORDED].any() else ""
+    known = "excluding unrecorded work" if break_down(trace, chosen).parts[UNRECORDED].any() else ""
     figures = [
         METRICS.figure("saving_low_ns", whole.low_ns),
         METRICS.figure("saving_high_ns", whole.high_ns),

@@ -143,7 +143,7 @@ def _summary(idle: _Chosen) -> Figures:
             CHOSEN_STEPS,
         ),
         METRICS.figure(
-            "idle_ratio", idle.ratio, f"Of {window}", "without unrecorded work" if idle.unrecorded_ns else ""
+            "idle_ratio", idle.ratio, f"Of {window}", "excluding unrecorded work" if idle.unrecorded_ns else ""
         ),
         *([METRICS.figure("unrecorded_ns", idle.unrecorded_ns, window=CHOSEN_STEPS)] if idle.unrecorded_ns else ()),
         *(
@@ -162,12 +162,12 @@ def _answer(idle: _Chosen) -> Notice:
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in largest]
     who, runs = ("The device is", "it runs") if len(idle.devices) == 1 else ("The devices are", "they run")
     earlier = idle.unrecorded_ns
-    rest = "remaining " if earlier else ""
-    more = f" For {{unrecorded_ns}} more {runs} unrecorded work, which is not idle time." if earlier else ""
+    rest = " excluding unrecorded work" if earlier else ""
+    more = f" For another {{unrecorded_ns}}, {runs} unrecorded work, which is not idle time." if earlier else ""
     return Notice(
         rule="idle_time",
         severity="info",
-        text=f"{who} idle for {{idle_ns}}, {{idle_ratio}} of the {rest}time: {', and '.join(whiles)}.{more}",
+        text=f"{who} idle for {{idle_ns}}, {{idle_ratio}} of the time{rest}: {', and '.join(whiles)}.{more}",
         todo=idle.todo if earlier else "",
         figures=[
             METRICS.figure("idle_ns", idle.idle_ns, f"Idle in {idle.where}", window=CHOSEN_STEPS),

@@ -365,7 +365,7 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
         _notice(
             "server_steps_unread",
             "medium",
-            f"{{affected}} step names of {framework} have an unknown form: {{unread_mark}}.",
+            f"{{affected}} step names of {framework} have an unknown format: {{unread_mark}}.",
             trace.recorder.todo(_SERVER_STEPS),
             _count(len(found)),
             METRICS.figure("unread_mark", str(found[0].as_py())),

@@ -214,7 +214,7 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
         note = "per step" if count > 1 else of
         figures.append(METRICS.figure("unrecorded_ns", breakdown.mean(UNRECORDED), "", note, window))
     if ratios:
-        known = f"{of} without unrecorded work" if unrecorded else of
+        known = f"{of} excluding unrecorded work" if unrecorded else of
         note = f"{known}, mean of {len(ratios)} devices" if len(ratios) > 1 else known
         mean = _mean([ratio.utilization for ratio in ratios.values()])
         figures.append(METRICS.figure("utilization", mean, busy_title(trace, *ratios), note, window))

@@ -35,7 +35,7 @@ METRICS = SHARED.adding(
         "text",
         {
             "method": ("Method", "Sharding, pipeline, offloading or experts."),
-            "role": ("Role", "Purpose of the work in its method."),
+            "role": ("Role", "Purpose of the work in the parallel method."),
         },
     ),
     define(
@@ -52,7 +52,7 @@ METRICS = SHARED.adding(
             "offload_exposed_ns": ("Offload, exposed", "Time of offload copies while nothing else runs."),
         },
     ),
-    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "Recorded bytes moved by the role.")}),
+    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "Recorded bytes moved by communication with this role.")}),
     define(
         CHOSEN,
         "count",

@@ -37,7 +37,7 @@ def _definitions(kind: str) -> dict[str, tuple[str, str]]:
             f"Total {what}",
             f"Recorded {what} including nested calls; recursion counts once.",
         ),
-        f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} without nested calls."),
+        f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} excluding nested calls."),
     }
 
 
@@ -56,7 +56,7 @@ METRICS = SHARED.adding(
         FILE,
         "text",
         {
-            "stack_thread": ("Profile", "Name of the profile in the file."),
+            "stack_thread": ("Profile", "Profile name in the file."),
             "stack_thread_key": ("Profile number", "Profile number in the file, from 0."),
         },
     ),

@@ -111,7 +111,7 @@ function sourceOf(view: View): string {
 function refusedText(refused: Table): string {
   const { refused_source: source, captured_graph: graph, refusal } = refused.rows[0] ?? {}
   const more = refused.total_rows - 1
-  return `Not used for graph ${graph}: ${source}. ${refusal}${more > 0 ? ` ${more} more under Not used.` : ''}`
+  return `${source} was not used for graph ${graph}. ${refusal}${more > 0 ? ` ${more} more under Not used.` : ''}`
 }
 
 /** Replayed time by source of attribution. */

@@ -135,7 +135,7 @@ function LaunchesSentence({ call, caller }: { call: Facts; caller: Facts }) {
       <Code text={name} />
       {': '}
       <Amount figure={time} /> in {counted(calls, 'call')}
-      {idle && !idles && '; the device is never idle during runtime calls'}
+      {idle && !idles && '; the device is never idle during these calls'}
       {!idle && '; device activity was not recorded'}. <CallerText caller={caller} part={part} whole={time} />
       <span className={css.ways}>
         <button

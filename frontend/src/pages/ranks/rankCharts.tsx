@@ -304,7 +304,7 @@ function SpreadCard({ heat, spread, wide }: { heat: Heat; spread: Series; wide: 
       <Card
         className={wide ? layoutCss.span12 : layoutCss.span6}
         title={`${heat.title}: ranks, largest first`}
-        subtitle="mean step; the spread is the same in every step"
+        subtitle="mean step; the ranks differ equally in every step"
       >
         <Chart series={sorted} height={280} />
       </Card>

@@ -20,9 +20,9 @@ CHECK = Check(
     threshold="`rising_ratio` of at least 0.9 over 7 steps after the first. The last peak is at least 1.05 times the first.",
     severity="Medium.",
     notes="""
-        Memory that stays from step to step explains at most half of the difference. `peak_growth_bytes`,
-        `first_peak_bytes`, `last_peak_bytes` and `peak_steps` describe the rise. `risen_bytes` is the difference of
-        the stack that grew most from the first peak to the last one.
+        Memory retained from step to step explains at most half of the rise. `peak_growth_bytes`, `first_peak_bytes`,
+        `last_peak_bytes` and `peak_steps` describe the rise. `risen_bytes` is the growth of one stack from the first
+        peak to the last one, for the stack that grew most.
     """,
 )
 

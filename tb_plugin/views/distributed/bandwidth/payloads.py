@@ -226,7 +226,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
             text = (
                 f"{where}, data moves slowly: collectives take {{slowdown}} times the median of the same "
                 f"collectives on {{node_sets}} sets "
-                "of nodes ({bus_bandwidth} bus bandwidth)."
+                "of nodes (bus bandwidth: {bus_bandwidth})."
             )
             todo = "Check the cables, ports and switches there, and other traffic on them."
             least = 1 + LEAST_PERCENT / 100

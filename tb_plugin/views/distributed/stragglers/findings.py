@@ -173,7 +173,7 @@ def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str,
         members = [w for w, its in report.slow_groups.items() if its == slow]
         if len(members) > 1:
             figures.append(METRICS.figure("stragglers", len(members), "Late for this reason"))
-            return f"{text}, mostly in group {{held_up_in}}, which delays {{stragglers}} ranks together."
+            return f"{text}, mostly in group {{held_up_in}}, which delays {{stragglers}} ranks in all."
         return f"{text}, mostly in group {{held_up_in}}."
     if excess.main != COMPUTE or kernels is None or not kernels.how:
         return f"{text}."

@@ -55,7 +55,7 @@ export interface BlocksData {
 }
 
 const bandsOf = (answer: Bands | null): Bands => {
-  if (!answer) throw new Error('The server sent no blocks.')
+  if (!answer) throw new Error('The server sent no memory blocks.')
   return answer
 }
 

@@ -185,7 +185,9 @@ function Sets(props: {
   if (sets.length === 0)
     return (
       <p className={textCss.mute}>
-        {found.busy ? 'Reading the job…' : 'No straggler, and no node or group with a subset of the ranks.'}
+        {found.busy
+          ? 'Reading the job…'
+          : 'There is no straggler, and no node or group that contains only some of the ranks.'}
       </p>
     )
   return (
