@@ -92,7 +92,7 @@ SHARED = Metrics(
         {
             "name": ("Name", "Recorded name."),
             "readable": ("Readable name", "Demangled name."),
-            "operator": ("Operator", "Innermost operator running at the launch."),
+            "operator": ("Operator", "Innermost operator around the launch."),
             "input_shape": ("Input shapes", "Dimensions of the operator's inputs (record_shapes=True)."),
             "grid": ("Grid", "Thread blocks in x, y and z."),
             "block": ("Block", "Threads per block in x, y and z."),
@@ -128,7 +128,7 @@ SHARED = Metrics(
             "device": ("Device", "Recorded device id."),
             "kind": ("Kind", "Event kind, the same for all vendors."),
             "worker": ("Worker", "Process or rank of the run, named after its file."),
-            "class": ("Class", "Kernel class, from the kernel name or its operators."),
+            "class": ("Class", "Kernel class, derived from the kernel's name or operators."),
             "cause": ("Cause", "Idle cause with the most time."),
             "cause_key": ("Cause key", "Short name of the idle cause, used in keys."),
             "class_by": ("Class by", "Source of the kernel class: rule, communication or operator."),
@@ -143,7 +143,7 @@ SHARED = Metrics(
         CHOSEN,
         "count",
         {
-            "workers": ("Workers", "Workers included."),
+            "workers": ("Workers", "Number of workers."),
             "calls": ("Calls", "Calls, including nested calls of the same name."),
             "outer_calls": ("Calls", "Top-level calls."),
             "operators": ("Operators", "Operators called directly by the module."),
@@ -153,14 +153,14 @@ SHARED = Metrics(
             "source_rank": ("From rank", "Sending rank of a point-to-point call."),
             "destination_rank": ("To rank", "Receiving rank of a point-to-point call."),
             "sequence": ("Sequence", "Recorded sequence number of the collective in its group."),
-            "world_size": ("World size", "Ranks in the job, as recorded."),
+            "world_size": ("World size", "Recorded number of ranks in the job."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "range_own_ns": ("Self", "Time in ranges with this name, minus the ranges inside them."),
+            "range_own_ns": ("Self", "Time in ranges with this name, excluding nested ranges."),
             "range_total_ns": ("Total", "Time in ranges with this name; nested ranges count once."),
             "host_self_ns": ("Host self", "Host time minus nested operators, modules and runtime calls."),
             "host_total_ns": (
@@ -181,12 +181,15 @@ SHARED = Metrics(
             "max_ns": ("Max", "Longest duration."),
             "p50_ns": ("P50", P50.format("duration")),
             "p99_ns": ("P99", P99.format("duration")),
-            "backward_device_total_ns": ("Backward device", "Backward self of the module and its children."),
+            "backward_device_total_ns": (
+                "Backward device",
+                "Backward device time of the module and its children.",
+            ),
             "start_ns": ("Start", "Time since the first event."),
-            "dur_ns": ("Duration", "End minus start."),
+            "dur_ns": ("Duration", "Event end minus event start."),
             "recorded_dur_ns": ("Recorded duration", "Implausible duration in the file, before correction."),
             "host_ns": ("Host", "Host time including nested calls, summed over threads."),
-            "device_ns": ("Device", "Device time of work launched here or in nested calls."),
+            "device_ns": ("Device", "Device time of launched work, including nested calls."),
         },
     ),
     define(
@@ -237,7 +240,7 @@ SHARED = Metrics(
         {
             "step_total_ns": (
                 "Step",
-                "Time from host step start to the end of its device work.",
+                "Time from the step's host start to the end of its device work.",
             ),
         },
     ),
@@ -246,7 +249,7 @@ SHARED = Metrics(
         "ns",
         {
             "compute_ns": ("Compute", "Time with at least one non-communication kernel running."),
-            "exposed_communication_ns": ("Exposed communication", "Communication not overlapped by compute."),
+            "exposed_communication_ns": ("Exposed communication", "Communication time not overlapped by compute."),
             "idle_ns": ("Idle", "Time with no kernels, copies, memsets or unrecorded work running."),
             "unrecorded_ns": ("Unrecorded work", "Time when the device runs only unrecorded work; not idle time."),
         },
@@ -258,7 +261,7 @@ SHARED = Metrics(
             "communication_exposed": ("Exposed communication", "Exposed communication divided by step time."),
             "utilization": (
                 "GPU busy",
-                "Time with a running kernel, divided by the window minus unrecorded work.",
+                "Time with a running kernel divided by window length, excluding unrecorded work.",
             ),
             "sm_efficiency": (
                 "Est. SM efficiency",
@@ -278,9 +281,12 @@ SHARED = Metrics(
         CHOSEN_WINDOW,
         "count",
         {
-            "malloc_calls": ("Driver allocations", "Driver calls during steps to allocate or map device memory."),
-            "free_calls": ("Driver releases", "Driver calls during steps to release device memory."),
-            "setup_calls": ("Driver set-up", "Driver memory calls over 500 ms, or over 1 ms and 20 times the median."),
+            "malloc_calls": ("Driver allocations", "Driver calls that allocate or map device memory during steps."),
+            "free_calls": ("Driver releases", "Driver calls that release device memory during steps."),
+            "setup_calls": (
+                "Driver set-up",
+                "Driver memory calls over 500 ms, or over 1 ms and 20 times the median.",
+            ),
         },
     ),
     define(

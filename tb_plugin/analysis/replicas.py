@@ -54,13 +54,18 @@ METRICS = SHARED.adding(
                 "Replicated",
                 "Parameters, gradients and optimizer state in equal blocks on every rank.",
             ),
-            "sharding_bytes": ("Freed by sharding", "Replicated bytes times (N - 1) / N, for N ranks."),
+            "sharding_bytes": ("Freed by sharding", "Replicated bytes multiplied by (N - 1) / N, for N ranks."),
         },
     ),
     define(
         "the allocated peak of each rank",
         "bytes",
-        {"peak_sharding_bytes": ("Freed at the peak", "Replicated bytes at the peaks times (N - 1) / N.")},
+        {
+            "peak_sharding_bytes": (
+                "Freed at the peak",
+                "Replicated bytes at the memory peaks, multiplied by (N - 1) / N.",
+            )
+        },
     ),
     define(
         MOST_STATES,
@@ -68,7 +73,7 @@ METRICS = SHARED.adding(
         {
             "repeated_ratio": (
                 "Replicated share",
-                "Replicated bytes divided by all bytes of these states, on the largest rank.",
+                "Replicated share of these states' bytes, on the rank with the most.",
             )
         },
     ),

@@ -34,7 +34,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "launch_phase": ("Phase", "Innermost annotation around the launch, except steps."),
+            "launch_phase": ("Phase", "Innermost annotation around the launch, except step annotations."),
             "launch_module": ("Module", "Innermost module call around the launch."),
             "launch_frame": (
                 "Python line",

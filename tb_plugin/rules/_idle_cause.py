@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ratio",
-        {"idle_cause_ratio": ("Share of idle time", "Idle time of the largest cause divided by all idle time.")},
+        {"idle_cause_ratio": ("Share of idle time", "Share of idle time due to the largest cause.")},
     ),
     define("", "text", {"idle_cause": ("Largest cause", "Idle cause with the most time.")}),
 )

@@ -41,7 +41,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(STEPS, "number", {"step_launches": ("Launches", "Launches per step.")}),
-    define(STEPS, "ratio", {"launching_ratio": ("Launch idle", "Launch idle divided by mean step time.")}),
+    define(STEPS, "ratio", {"launching_ratio": ("Launch idle", "Launch idle time divided by mean step time.")}),
 )
 
 STARVED = 0.01

@@ -42,7 +42,7 @@ METRICS = SHARED.adding(
         {
             "matrix_unknown_ratio": (
                 "Unknown use of matrix units",
-                "Time of kernels with unknown matrix unit use, divided by kernel time.",
+                "Share of kernel time with unknown use of matrix units.",
             ),
         },
     ),
@@ -51,7 +51,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "findings": ("Findings", "Checks that found a problem."),
-            "rules_looked": ("Checks run", "Checks that ran, with or without a finding."),
+            "rules_looked": ("Checks run", "All checks that ran."),
             "evidence": ("Events", "Events that support the finding."),
         },
     ),

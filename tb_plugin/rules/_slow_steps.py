@@ -48,12 +48,12 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "usual_step_ns": ("Usual step", "Median duration of the other steps."),
+            "usual_step_ns": ("Usual step", "Median duration of steps that are not slow."),
             "excess_ns": ("Excess", "Time of slow steps beyond the median step, summed."),
         },
     ),
     define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
-    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps far longer than the others.")}),
+    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps far longer than the other steps.")}),
     define(
         STEP,
         "code",

@@ -16,7 +16,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
-    define("", "text", {"others": ("Others", "Recorded backends, all different from the recommended one.")}),
+    define("", "text", {"others": ("Backends", "Recorded backends, all different from the recommended one.")}),
 )
 
 

@@ -29,9 +29,9 @@ METRICS = OF_RULES.adding(
         {
             "matrix_eligible_ratio": (
                 "Eligible for matrix units",
-                "Kernel time of eligible operators divided by that of all operators.",
+                "Share of operator kernel time in eligible operators.",
             ),
-            "matrix_used_ratio": ("On matrix units", "Time of kernels on matrix units divided by kernel time."),
+            "matrix_used_ratio": ("On matrix units", "Share of kernel time on matrix units."),
         },
     ),
 )

@@ -13,7 +13,7 @@ METRICS = OF_RULES.adding(
     define(
         FULL_TRACE,
         "ratio",
-        {"memory_peak_ratio": ("Peak memory", "Peak allocated divided by device memory.")},
+        {"memory_peak_ratio": ("Peak memory", "Peak allocated memory divided by device memory.")},
     ),
     define(
         FULL_TRACE,

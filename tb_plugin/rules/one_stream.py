@@ -37,7 +37,7 @@ METRICS = OF_RULES.adding(
                 "Partly filled",
                 "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
             ),
-            "could_overlap_ns": ("Could overlap", "Partly filled time of the shorter of two neighbouring modules."),
+            "could_overlap_ns": ("Could overlap", "Shorter of the partly filled times of two neighbouring modules."),
         },
     ),
     define("", "code", {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")}),

@@ -36,10 +36,10 @@ METRICS = OF_RULES.adding(
                 "Python between operators",
                 "Host time of launching threads outside operators and calls, per step.",
             ),
-            "python_line_ns": ("In the line", "Python time in this line, excluding lines that it calls."),
+            "python_line_ns": ("In the line", "Python time in this line, excluding nested calls."),
         },
     ),
-    define(STEPS, "ratio", {"python_ratio": ("Python idle", "Python idle divided by mean step time.")}),
+    define(STEPS, "ratio", {"python_ratio": ("Python idle", "Python idle time divided by mean step time.")}),
     define(
         STEPS,
         "code",

@@ -26,7 +26,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "count",
         {
-            "recompiled": ("Recompilations", "Functions that were compiled before."),
+            "recompiled": ("Recompilations", "Functions that were recompiled."),
             "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
         },
     ),

@@ -54,7 +54,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "collective_latency_ns": ("Latency", "Duration of the shortest of these collectives up to 64 KiB."),
+            "collective_latency_ns": ("Latency", "Shortest duration of a collective of at most 64 KiB."),
         },
     ),
 )

@@ -22,7 +22,7 @@ METRICS = OF_RULES.adding(
         "number",
         {
             "small_packets": ("Small packets", "Packets too small for their link, per step."),
-            "most_packets": ("Packets", "Small packets of the operation named here, over all steps."),
+            "most_packets": ("Packets", "Small packets of this operation, over all steps."),
         },
     ),
     define(
@@ -33,14 +33,14 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ratio",
-        {"small_packets_ratio": ("Small packets", "Small packet time divided by packet time on these links.")},
+        {"small_packets_ratio": ("Small packets", "Share of packet time in small packets.")},
     ),
     define(
         STEPS,
         "bytes",
         {
             "large_packet_bytes": ("Large", "Efficient packet size of the link, from the data sheet."),
-            "packet_bytes": ("Size", "Mean packet size of the operation named here."),
+            "packet_bytes": ("Size", "Mean packet size of this operation."),
         },
     ),
     define(

@@ -32,7 +32,7 @@ METRICS = OF_RULES.adding(
         {
             "single_product_ratio": (
                 "Float32 products",
-                "Time of float32 matmuls and convolutions divided by kernel time.",
+                "Share of kernel time in float32 matmuls and convolutions.",
             )
         },
     ),

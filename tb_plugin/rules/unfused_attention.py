@@ -39,7 +39,7 @@ METRICS = OF_RULES.adding(
         "ns",
         {"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
     ),
-    define(STEPS, "ratio", {"scores_ratio": ("Scores", "Scores time divided by kernel time.")}),
+    define(STEPS, "ratio", {"scores_ratio": ("Scores", "Score time divided by kernel time.")}),
     define(
         STEPS,
         "number",

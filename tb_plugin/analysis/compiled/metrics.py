@@ -10,7 +10,7 @@ REGIONS = define(
     {
         "region": ("Region", "Compiled region: function number / compilation number."),
         "compiled_code": ("Compiled code", "Compiled function, or the module of a wrapper."),
-        "region_modules": ("Modules", "Modules that ran the region directly, in order."),
+        "region_modules": ("Modules", "Modules that ran the region directly."),
         "graph": ("Graph", "Key of the first compiled graph of the region."),
         "backward_graph": ("Backward graph", "Key of the first compiled graph in the region's backward pass."),
     },

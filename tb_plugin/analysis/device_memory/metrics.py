@@ -9,7 +9,7 @@ METRICS = SHARED.adding(
         CHOSEN_WINDOW,
         "count",
         {
-            "reserved_cycles": ("Release cycles", "Drops of reserved memory followed by a rise."),
+            "reserved_cycles": ("Release cycles", "Decreases of reserved memory, each followed by an increase."),
         },
     ),
     define(
@@ -32,7 +32,7 @@ METRICS = SHARED.adding(
         CHOSEN_WINDOW,
         "ratio",
         {
-            "room_ratio": ("Never reserved", "Never reserved divided by device memory."),
+            "room_ratio": ("Never reserved", "Never reserved memory divided by device memory."),
         },
     ),
 )

@@ -76,8 +76,8 @@ METRICS = SHARED.adding(
         CHOSEN_STEPS,
         "ratio",
         {
-            "idle_ratio": ("Idle", "Idle time divided by step time and active devices."),
-            "idle_unexplained_ratio": ("Unexplained idle", "Idle time without a known cause divided by all idle time."),
+            "idle_ratio": ("Idle", "Idle time per active device, divided by step time."),
+            "idle_unexplained_ratio": ("Unexplained idle", "Share of idle time without a known cause."),
         },
     ),
     define("", "text", {"cause_means": ("Meaning", "Host or device activity during the idle time.")}),
@@ -96,6 +96,6 @@ METRICS = SHARED.adding(
     define(
         "",
         "text",
-        {"next_role": ("Purpose", "Role of the next work in parallel training, or recomputation.")},
+        {"next_role": ("Purpose", "Parallel training role of the next work, or recomputation.")},
     ),
 )

@@ -12,9 +12,9 @@ METRICS = SHARED.adding(
             "launches": ("Launches", "Calls that launch kernels, copies or memsets."),
             "empty_queue_launches": ("Queue empty", "Launches that find an empty stream queue."),
             "short_launches": ("Short", "Launch calls that take longer than the launched kernel."),
-            "late_launches": ("Late starts", "Launches on an empty queue, above the maximum usual latency."),
+            "late_launches": ("Late starts", "Launches on an empty queue with a latency above the usual maximum."),
             "behind_launches": ("Behind unrecorded work", "Launches queued behind unrecorded work."),
-            "repeats": ("Repeats", "Occurrences of the sequence; each kernel counts once."),
+            "repeats": ("Repeats", "Occurrences of the sequence."),
             "sequence_length": ("Length", "Kernels per sequence."),
         },
     ),
@@ -75,7 +75,7 @@ METRICS = SHARED.adding(
         {
             "starved_ratio": ("Queue empty", "Share of time with an empty launch queue."),
             "shallow_ratio": ("Depth 1 to 3", "Share of time with 1 to 3 queued launches."),
-            "blocked_ratio": ("Queue full", "Share of time with at least 1,000 queued launches (limit about 1,024)."),
+            "blocked_ratio": ("Queue full", "Share of time with at least 1,000 queued launches."),
         },
     ),
 )

@@ -24,7 +24,7 @@ _OF_TOTALS = (
         CHOSEN_WINDOW,
         "count",
         {
-            "stated_samples": ("Samples", "Reported totals."),
+            "stated_samples": ("Samples", "Reported memory totals."),
             "stated_release_samples": (
                 "Releases only",
                 "Samples with a negative total.",
@@ -54,7 +54,7 @@ _OF_TOTALS = (
         "ns",
         {
             **{
-                f"stated_peak_{key}_at_ns": (f"Peak {key} at", "First time of the peak, since trace start.")
+                f"stated_peak_{key}_at_ns": (f"Peak {key} at", "Earliest time of the peak, since trace start.")
                 for key in _WHAT
             },
             "pooled_at_ns": ("Reusable at", "Time when the memory becomes reusable, since the first event."),
@@ -72,7 +72,7 @@ METRICS = OF_DEVICES.adding(
             "caller": ("Called by", "Operator that calls the allocating operator."),
             "outermost_operator": ("Top-level operator", "Top-level operator running at the allocation."),
             "allocation_frame": ("Python line", "Python line of the allocation."),
-            "allocation_phase": ("Phase", "Innermost annotation around the allocation, except steps."),
+            "allocation_phase": ("Phase", "Innermost annotation around the allocation, except step annotations."),
         },
     ),
     define(
@@ -91,7 +91,7 @@ METRICS = OF_DEVICES.adding(
             ),
             "growth_confidence": (
                 "Confidence",
-                "high: four or more steps of even growth (0.9). medium: three or more steps. low: other cases.",
+                "high: four or more steps of even growth. medium: three or more steps. low: other cases.",
             ),
             "fragmentation_cause": (
                 "Cause",
@@ -121,13 +121,13 @@ METRICS = OF_DEVICES.adding(
             "self_allocation_count": ("Self allocations", "Allocations of the operator itself."),
             "allocations": ("Allocations", "Allocation events."),
             "blocks": ("Blocks", "Live blocks."),
-            "kept_blocks": ("Retained blocks", "Blocks allocated in the step and not released by its end."),
+            "kept_blocks": ("Retained blocks", "Blocks allocated in the step and unreleased at its end."),
             "kept_to_end_blocks": ("Never released blocks", "Retained blocks without a release in the trace."),
             "growth_steps": ("Steps", "Compared steps."),
             "growth_blocks": ("Blocks per step", "Never released blocks per compared step."),
             "gap_growths": (
                 "Growth despite free memory",
-                "Rises of reserved memory although enough bytes were free.",
+                "Increases of reserved memory although enough bytes were free.",
             ),
             "shapes": ("Shapes", "Distinct input shapes of allocating calls in the compared steps."),
             "varying_shapes": ("Varying shapes", "Shapes missing in at least one compared step."),
@@ -153,21 +153,21 @@ METRICS = OF_DEVICES.adding(
             "peak_allocated_bytes": ("Peak allocated", "Largest allocated memory."),
             "in_use_bytes": ("Peak in use", "Largest device memory in use, over all processes."),
             "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and never released."),
-            "kept_bytes": ("Retained", "Bytes allocated in the step and not released by its end."),
+            "kept_bytes": ("Retained", "Bytes allocated in the step and unreleased at its end."),
             "kept_to_end_bytes": ("Never released", "Retained bytes without a release in the trace."),
             "growth_bytes": ("Growth per step", "Never released bytes per compared step."),
             "owner_growth_bytes": ("Growth of this operator", "Growth per step of the named operator and line."),
             "cache_bytes": ("Retained", "Retained bytes at the start of the last step."),
             "unused_reserved_bytes": (
                 "Reserved, unused",
-                "Peak reserved minus the most allocated during that peak.",
+                "Peak reserved minus the largest allocated memory during that peak.",
             ),
             "gap_growth_bytes": (
                 "Growth despite free memory",
                 "Bytes reserved although enough bytes were free.",
             ),
             "varying_bytes": ("Varying bytes", "Bytes allocated with varying shapes."),
-            "peak_without_bytes": ("Peak without it", "Peak allocated without this and similar blocks."),
+            "peak_without_bytes": ("Peak without block", "Peak allocated without this block and similar blocks."),
             "live_before_bytes": ("Live before", "Allocated bytes at the start of the window."),
         },
     ),
@@ -180,8 +180,8 @@ METRICS = OF_DEVICES.adding(
             "released_at_ns": ("Released at", "Release time, since the first event."),
             "varying_calls_ns": ("Driver call time", "Host time of these driver calls."),
             "lifetime_ns": ("Lifetime", "Release time minus allocation time."),
-            "peak_time_ns": ("Peak at", "Time of the allocated peak, since the first event."),
-            "peak_reserved_time_ns": ("Peak reserved at", "Time of the reserved peak, since the first event."),
+            "peak_time_ns": ("Peak at", "Time of peak allocated memory, since the first event."),
+            "peak_reserved_time_ns": ("Peak reserved at", "Time of peak reserved memory, since the first event."),
         },
     ),
     define(
@@ -201,10 +201,13 @@ METRICS = OF_DEVICES.adding(
             "unused_reserved_ratio": ("Reserved, unused", "Unused reserved bytes divided by peak reserved bytes."),
             "varying_calls_ratio": (
                 "Varying shapes",
-                "Driver call time with varying shapes divided by driver call time.",
+                "Share of driver call time with varying shapes.",
             ),
-            "varying_sizes_ratio": ("Varying sizes", "Share of allocated bytes whose size is missing in some steps."),
-            "peak_drop_ratio": ("Peak reduction", "1 - peak without it / peak allocated."),
+            "varying_sizes_ratio": (
+                "Varying sizes",
+                "Share of bytes in allocations whose size is missing in some steps.",
+            ),
+            "peak_drop_ratio": ("Peak reduction", "1 - peak without block / peak allocated."),
             "fragmentation": ("Fragmentation", "1 - allocated / reserved at the allocated peak."),
         },
     ),

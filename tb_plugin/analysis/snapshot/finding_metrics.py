@@ -23,7 +23,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "bytes",
         {
             "step_growth_bytes": ("Per step", "Bytes per step that remain allocated after the last step."),
-            "left_bytes": ("Remaining", "Bytes from these steps still allocated after the last step."),
+            "left_bytes": ("Remaining", "Bytes of these steps that remain allocated after the last step."),
         },
     ),
     define(
@@ -41,17 +41,17 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "count",
         {
             "growing_steps": ("Growing steps", "Steps with unreleased blocks."),
-            "counted_steps": ("Steps", "Counted steps."),
+            "counted_steps": ("Steps", "Analysed steps."),
             "left_blocks": (
                 "Remaining blocks",
-                "Blocks from these steps still allocated after the last step.",
+                "Blocks of these steps that remain allocated after the last step.",
             ),
         },
     ),
     define(
         COUNTED,
         "ratio",
-        {"leak_confidence": ("Confidence", "Share of growing steps times the evenness of their growth.")},
+        {"leak_confidence": ("Confidence", "Share of growing steps multiplied by the evenness of their growth.")},
     ),
     define(
         PEAKS,
@@ -61,7 +61,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
                 "Per step",
                 "Last peak minus first peak, divided by the steps between them.",
             ),
-            "first_peak_bytes": ("First peak", "Peak allocated of the first counted step."),
+            "first_peak_bytes": ("First peak", "Peak allocated of the first analysed step."),
             "last_peak_bytes": ("Last peak", "Peak allocated of the last step."),
             "risen_bytes": (
                 "Line growth",
@@ -69,7 +69,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             ),
         },
     ),
-    define(PEAKS, "count", {"peak_steps": ("Steps", "Steps from the first counted step to the last.")}),
+    define(PEAKS, "count", {"peak_steps": ("Steps", "Steps from the first analysed step to the last.")}),
     define(
         PEAKS,
         "ratio",
@@ -115,8 +115,8 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         RAN_OUT,
         "bytes",
         {
-            "cache_free_bytes": ("Free in the cache", f"{WITHOUT_BLOCK}, for any request."),
-            "line_held_bytes": ("Allocated by the line", "Bytes allocated by the line."),
+            "cache_free_bytes": ("Free in the cache", f"{WITHOUT_BLOCK}, in all pools."),
+            "line_held_bytes": ("Allocated by the line", "Bytes allocated by this line."),
         },
     ),
     define(
@@ -135,7 +135,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
                 "Oscillating steps",
                 "Steps that both return and reserve segments.",
             ),
-            "steady_steps": ("Steps", "Steps after the first."),
+            "steady_steps": ("Steps", "Steps after the first step."),
             "segments_given": ("Returned", "Segments returned to the driver."),
             "segments_taken": ("Taken", "Segments taken from the driver."),
         },
@@ -143,7 +143,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     define(
         "steps after the first",
         "ratio",
-        {"swing_ratio": ("Oscillating steps", "Oscillating steps divided by steps.")},
+        {"swing_ratio": ("Oscillating steps", "Share of oscillating steps.")},
     ),
     define(
         "steps after the first",
@@ -183,18 +183,18 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "last_step_bytes": ("After last step", "Bytes allocated at the end of the last step."),
             "delta_live_bytes": ("Change", "Bytes after the last step minus bytes after the first."),
             "live_bytes_at_step": ("Live", "Bytes allocated at step start."),
-            "growth_score": ("Score", "Bytes per step times confidence."),
+            "growth_score": ("Score", "Bytes per step multiplied by confidence."),
         },
     ),
     define(
         "the selection",
         "bytes",
         {
-            "place_bytes": ("Bytes", "Bytes of blocks whose stack contains this place."),
-            "place_own_bytes": ("Self", "Bytes of blocks whose stack ends at this place."),
+            "place_bytes": ("Bytes", "Bytes of blocks whose stack contains this frame."),
+            "place_own_bytes": ("Self", "Bytes of blocks whose stack ends at this frame."),
         },
     ),
-    define("the selection", "count", {"place_blocks": ("Blocks", "Blocks whose stack contains this place.")}),
+    define("the selection", "count", {"place_blocks": ("Blocks", "Blocks whose stack contains this frame.")}),
     define(
         TWO_MOMENTS,
         "text",
@@ -224,7 +224,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "still_blocks": ("At both times", "Blocks allocated at both times."),
         },
     ),
-    define("two snapshots", "text", {"snapshot_figure": ("Figure", "Compared number.")}),
+    define("two snapshots", "text", {"snapshot_figure": ("Figure", "Compared memory quantity.")}),
     define(
         "two snapshots",
         "bytes",

@@ -60,7 +60,7 @@ METRICS = SHARED.adding(
             "event_number": ("Event", "Event number on its device; -1 means before the first event."),
             "begin_event": (
                 "Allocated at event",
-                "Allocation event number; empty if before the history.",
+                "Allocation event number; empty if allocated before the history.",
             ),
             "end_event": ("Freed at event", "Release event number; empty if still allocated."),
             "reusable_event": (
@@ -76,7 +76,7 @@ METRICS = SHARED.adding(
                 "Blocks from before the first event, active or waiting to be freed.",
             ),
             "odd_events": ("Events", "Inconsistent events of the device."),
-            "entry_limit": ("Max events", "Most events that the recorder stores, over all devices."),
+            "entry_limit": ("Max events", "Maximum events stored by the recorder, over all devices."),
             "history_events": ("Events", "Recorded allocator events of the device."),
             "oom_count": ("Out of memory", "Out-of-memory events of the driver."),
         },
@@ -100,7 +100,7 @@ METRICS = SHARED.adding(
         MOMENT,
         "bytes",
         {
-            "line_bytes": ("Largest line", "Bytes allocated by the line with the most."),
+            "line_bytes": ("Largest line", "Largest number of bytes allocated by one line."),
             "stackless_bytes": ("Without a stack", "Allocated bytes without a recorded stack."),
             "held_bytes": ("Bytes", "Bytes of the allocated blocks, rounded by the allocator."),
             "largest_bytes": ("Largest", "Bytes of the largest block."),
@@ -132,6 +132,6 @@ METRICS = SHARED.adding(
     define(
         MOMENT,
         "ratio",
-        {"line_ratio": ("Share of largest line", "Bytes of the largest line divided by all allocated bytes.")},
+        {"line_ratio": ("Share of largest line", "Share of all allocated bytes in the largest line.")},
     ),
 )

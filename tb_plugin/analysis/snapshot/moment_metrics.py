@@ -61,7 +61,7 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
                 "Blocking blocks",
                 "Neighbouring blocks that separate free memory for the request.",
             ),
-            "age_events": ("Age", "Events since the allocation; empty if before the history."),
+            "age_events": ("Age", "Events since the allocation; empty if allocated before the history."),
         },
     ),
     define(

@@ -20,8 +20,8 @@ METRICS = SHARED.adding(
             "category_bytes": ("Bytes", "Bytes of the category at the peak or selected time."),
             "category_peak_bytes": ("Own peak", "Largest memory of the category."),
             "category_allocated_bytes": ("Total allocated", "Bytes of all blocks allocated as this category."),
-            "rest_bytes": ("Others", "Bytes of all other categories at the peak."),
-            "category_missing_bytes": ("Missing allocations", "Released minus allocated bytes, where positive."),
+            "rest_bytes": ("Other categories", "Bytes of all other categories at the peak."),
+            "category_missing_bytes": ("Missing allocations", "Released minus allocated bytes, if positive."),
         },
     ),
     define(
@@ -33,9 +33,9 @@ METRICS = SHARED.adding(
         WINDOW,
         "ns",
         {
-            "categories_time_ns": ("Time", "Time since the first change."),
-            "categories_peak_time_ns": ("Peak at", "First time of the peak."),
-            "category_peak_time_ns": ("Own peak at", "First time of the category's peak."),
+            "categories_time_ns": ("Time", "Time since the first memory change."),
+            "categories_peak_time_ns": ("Peak at", "Earliest time of the peak."),
+            "category_peak_time_ns": ("Own peak at", "Earliest time of the category's peak."),
         },
     ),
     define(

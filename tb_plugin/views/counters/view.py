@@ -51,7 +51,7 @@ METRICS = SHARED.adding(
             "queue_depth": ("Launch queue depth", "Kernels, copies and memsets that are launched but not started."),
             "stream_queue_depth": (
                 "Launch queue depth of a stream",
-                "Launch queue depth of one stream; its limit is about 1,024.",
+                "Launch queue depth of one stream (limit: about 1,024).",
             ),
         },
     ),
@@ -63,7 +63,7 @@ METRICS = SHARED.adding(
         },
     ),
     *(
-        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of the latest counter event.")})
+        define(EACH_BIN, unit, {key: ("Recorded", f"{what} in the latest counter event.")})
         for unit, (key, what) in _OF_UNITS.items()
     ),
 )

@@ -8,7 +8,7 @@ from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE as OF_KERNELS
 _SIDES = {"base": "Baseline", "exp": "Experiment"}
 CHANGE = "Experiment minus baseline."
 RATIO = "Experiment divided by baseline."
-MATCHED = "Share of device time in operators that both sides have."
+MATCHED = "Share of device time in operators that both runs contain."
 SAME_SHAPES = "Share of device time in operators with the same name and shapes."
 
 
@@ -44,11 +44,11 @@ METRICS = SHARED.adding(
         {
             "beside_operator": (
                 "Operator",
-                "Nearest launching operator found on both sides, else the top-level operator.",
+                "Innermost launching operator found in both runs, else the top-level operator.",
             ),
             "base_kernel": ("Baseline", "Kernel, copy or memset of the baseline."),
             "exp_kernel": ("Experiment", "Kernel, copy or memset of the experiment."),
-            "leading_row": ("Row", "Kernel, call, operator or range that changed most in the leading part."),
+            "leading_row": ("Row", "Kernel, call, operator or range that changed most in this step part."),
         },
     ),
     define(
@@ -56,7 +56,7 @@ METRICS = SHARED.adding(
         "text",
         {
             "setting": ("Setting", "Setting of machine, software or profiler."),
-            "presence": ("In", "both: on both sides. new: experiment only. gone: baseline only."),
+            "presence": ("In", "both: baseline and experiment. new: experiment only. gone: baseline only."),
             "base_setting": ("Baseline", "Setting of the baseline."),
             "exp_setting": ("Experiment", "Setting of the experiment."),
             "maker": ("Vendor", "Device family."),
@@ -65,7 +65,7 @@ METRICS = SHARED.adding(
             "per": ("Per", "step: mean per step. total: sum over steps."),
             "leading_part": ("Part", "Step part that contributed most to the step's change."),
             "opposite_part": ("Opposite part", "Step part that changed most in the opposite direction."),
-            "overall_part": ("Part", "Compute, exposed communication, exposed copies, or free."),
+            "overall_part": ("Part", "Compute, exposed communication, exposed copies, or free time."),
             "family": (
                 "Family",
                 "Attention, convolution or GEMM, from the launching operators; else the kernel class.",
@@ -84,19 +84,19 @@ METRICS = SHARED.adding(
             "base_step_ns": ("Baseline step", "Mean step time of the baseline."),
             "exp_step_ns": ("Experiment step", "Mean step time of the experiment."),
             "delta_step_ns": ("Change", "Experiment step minus baseline step."),
-            "leading_delta_ns": ("Change", "Change of the leading part."),
-            "leading_row_delta_ns": ("Change", "Change of the row, including overlapped time."),
-            "delta_ranges_ns": ("Change in ranges", "Change of the time in ranges, summed over all threads."),
-            "opposite_delta_ns": ("Opposite change", "Change of the opposite part."),
+            "leading_delta_ns": ("Change", "Time change of this step part."),
+            "leading_row_delta_ns": ("Change", "Time change of this row, including overlapped time."),
+            "delta_ranges_ns": ("Change in ranges", "Change in range time, summed over all threads."),
+            "opposite_delta_ns": ("Opposite change", "Time change of the opposite part."),
             "matrix_ns": ("On matrix units", "Kernel time on matrix units."),
-            "stated_wait_ns": ("Wait", "Reported wait time for other ranks."),
+            "stated_wait_ns": ("Wait", "Reported time waiting for other ranks."),
             "stated_transit_ns": ("Transit", "Reported data transfer time."),
             "base_matrix_ns": ("Baseline on matrix units", _of("Kernel time on matrix units", "base")),
             "exp_matrix_ns": ("Experiment on matrix units", _of("Kernel time on matrix units", "exp")),
             "base_longest_ns": ("Baseline longest", _of("Longest call", "base")),
             "exp_longest_ns": ("Experiment longest", _of("Longest call", "exp")),
-            "base_wait_ns": ("Baseline wait", _of("Reported wait time for other ranks", "base")),
-            "exp_wait_ns": ("Experiment wait", _of("Reported wait time for other ranks", "exp")),
+            "base_wait_ns": ("Baseline wait", _of("Reported time waiting for other ranks", "base")),
+            "exp_wait_ns": ("Experiment wait", _of("Reported time waiting for other ranks", "exp")),
             "base_transit_ns": ("Baseline transit", _of("Reported data transfer time", "base")),
             "exp_transit_ns": ("Experiment transit", _of("Reported data transfer time", "exp")),
         },
@@ -110,7 +110,7 @@ METRICS = SHARED.adding(
             "delta_calls": ("Change of calls", CHANGE),
             "base_kernels": ("Baseline kernels", _of("Kernels, copies and memsets", "base")),
             "exp_kernels": ("Experiment kernels", _of("Kernels, copies and memsets", "exp")),
-            "launched_work": ("Launched", "Kernels, copies and memsets launched, including nested calls."),
+            "launched_work": ("Launched", "Kernels, copies and memsets launched, including in nested calls."),
             "launched_itself": ("Launched directly", "Kernels, copies and memsets launched directly."),
             "delta_kernels": ("Change of kernels", CHANGE),
         },
@@ -145,7 +145,7 @@ METRICS = SHARED.adding(
         {
             "beside_place": ("Position", "Position among the operator's kernels, longest first."),
             "path_node": ("Path", "Operator path number."),
-            "parent_path": ("Outer path", "Surrounding path number; -1 for a single operator."),
+            "parent_path": ("Outer path", "Parent path number; -1 for a single operator."),
             "tree_node": ("Node", "Node number in the call tree."),
             "parent_node": ("Parent", "Parent node number; -1 for phases."),
         },

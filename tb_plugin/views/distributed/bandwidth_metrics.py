@@ -9,10 +9,13 @@ OF_BANDWIDTHS = (
         CHOSEN,
         "bytes_per_second",
         {
-            "typical_bus_bandwidth": ("Bus bandwidth", "Size times the nccl-tests factor, divided by median transfer."),
+            "typical_bus_bandwidth": (
+                "Bus bandwidth",
+                "Size multiplied by the nccl-tests factor, divided by median transfer time.",
+            ),
             "fitted_bus_bandwidth": ("Fit", "Bus bandwidth for the fitted transfer time."),
             "fit_bandwidth": ("Fitted bandwidth", "Slope of the fit: bus bandwidth of large messages."),
-            "link_peak": ("Link peak", "Data-sheet bandwidth of a device's links, one direction."),
+            "link_peak": ("Link peak", "Data-sheet bandwidth of a device's links, in one direction."),
         },
     ),
     define(
@@ -20,7 +23,7 @@ OF_BANDWIDTHS = (
         "ns",
         {
             "fit_latency_ns": ("Fitted latency", "Intercept of the fit: transfer time at size 0."),
-            "median_transfer_ns": ("Median transfer", "Median transfer of these collectives."),
+            "median_transfer_ns": ("Median transfer", "Median transfer time of these collectives."),
         },
     ),
     define(
@@ -35,7 +38,7 @@ OF_BANDWIDTHS = (
         CHOSEN,
         "count",
         {
-            "met": ("Collectives", "Collectives with all ranks, a known size and a known factor."),
+            "met": ("Collectives", "Collectives with all ranks loaded, a known size and a known factor."),
             "fit_sizes": ("Sizes", "Distinct sizes in the fit."),
             "node_count": ("Nodes", "Nodes of the group."),
             "same_groups": ("Groups", "Process groups of this kind."),
@@ -49,7 +52,7 @@ OF_BANDWIDTHS = (
         {
             "slowdown": (
                 "Slowdown",
-                "Median transfer divided by the median over all node sets.",
+                "Median transfer time divided by the median over all node sets.",
             ),
         },
     ),

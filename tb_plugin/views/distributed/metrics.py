@@ -45,14 +45,14 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "wait_rest_ns": ("Wait inside", "Wait minus synchronization."),
+            "wait_rest_ns": ("Wait inside", "Wait time minus synchronization time."),
             "latency_low_ns": ("Duration P5", "5th percentile of communication time over ranks, including wait."),
             "latency_median_ns": ("Duration P50", "Median communication time over ranks, including wait."),
             "latency_high_ns": ("Duration P95", "95th percentile of communication time over ranks, including wait."),
-            "transfer_median_ns": ("Transfer P50", "Median transfer over ranks."),
-            "awaited_ns": ("Sum of waits", "Time other ranks wait for this rank; concurrent calls add up."),
-            "mean_elapse_ns": ("Mean elapsed", "Elapsed divided by calls."),
-            "mean_transit_ns": ("Mean transit", "Transit divided by calls."),
+            "transfer_median_ns": ("Transfer P50", "Median transfer time over ranks."),
+            "awaited_ns": ("Sum of waits", "Time that other ranks wait for this rank; concurrent waits add up."),
+            "mean_elapse_ns": ("Mean elapsed", "Elapsed time divided by calls."),
+            "mean_transit_ns": ("Mean transit", "Transit time divided by calls."),
         },
     ),
     define(CHOSEN, "bytes", {"mean_link_bytes": ("Mean moved", "Bytes moved divided by calls.")}),
@@ -65,7 +65,7 @@ METRICS = SHARED.adding(
     define(
         CHOSEN,
         "ratio",
-        {"large_share": ("Large packets", "Large packets divided by all packets, as reported.")},
+        {"large_share": ("Large packets", "Reported share of large packets.")},
     ),
     define(
         "",
@@ -86,7 +86,7 @@ METRICS = SHARED.adding(
                 "number: recorded. inferred number: corrected or filled in. order: position in the group. ends: "
                 "position among transfers of both ranks.",
             ),
-            "inferred_group": ("Inferred group", "Group inferred from the ranks that have such calls."),
+            "inferred_group": ("Inferred group", "Process group inferred from the calling ranks."),
             "timing": (
                 "Timing",
                 ("measured: all ranks loaded. bound: ranks missing. estimated: median of similar collectives."),
@@ -95,18 +95,18 @@ METRICS = SHARED.adding(
             "pipeline_stage": ("Stage", "Pipeline stage, inferred from messages between ranks."),
             "stage_ranks": ("Ranks", "Ranks of the stage."),
             "awaited_worker": ("Longest waited for", "Last rank to arrive in the calls with the longest waits."),
-            "last_worker": ("Last rank", "Last rank to arrive, with the shortest call."),
+            "last_worker": ("Last rank", "Rank with the shortest call, which arrived last."),
             "last_arrived": ("Last by clocks", "Rank with the latest corrected start."),
             "arrival": (
                 "Arrival",
                 (
-                    "known: reliable order. below the residual: starts closer than clock accuracy. recording "
-                    "starts later: late recording. clocks unknown: too few anchors. alone: one rank."
+                    "known: reliable order. below the residual: start times closer than clock accuracy. "
+                    "recording starts later: late recording. clocks unknown: too few anchors. alone: one rank."
                 ),
             ),
             "clock_how": (
                 "Clock",
-                "Fitted clock: offset and drift, offset only, or unknown (too few anchors).",
+                "Fitted clock: offset and drift, offset only, or unknown.",
             ),
         },
     ),
@@ -122,13 +122,13 @@ METRICS = SHARED.adding(
             "bounded": ("Bounds", "Matched calls with missing ranks."),
             "inferred_calls": ("Inferred groups", "Calls whose group is inferred."),
             "estimated": ("Estimated", "Matched calls whose transfer time is estimated."),
-            "clock_anchors": ("Anchors", "Ends of synchronising collectives used in the clock fit."),
+            "clock_anchors": ("Anchors", "Synchronising collectives whose ends are used in the clock fit."),
             "clock_aside": (
                 "Rejected anchors",
                 "Anchors that deviate by more than 6 × 1.4826 median absolute deviations.",
             ),
             "clocks_rough": ("Imprecise clocks", "Ranks whose residual exceeds all clock differences."),
-            "clocks_unknown": ("Unknown clocks", "Ranks whose clock is not comparable with most others."),
+            "clocks_unknown": ("Unknown clocks", "Ranks whose clock is not comparable with most other clocks."),
             "arrivals": ("Collectives", "Collectives with clock information."),
             "arrivals_known": ("Arrivals known", "Calls with arrivals further apart than the clock accuracy."),
             "arrivals_suppressed": ("Arrivals too close", "Calls with arrivals closer than the clock accuracy."),
@@ -147,7 +147,7 @@ METRICS = SHARED.adding(
         {
             "issued_ns": ("Issued", "Start of the launching call on the host."),
             "needed_ns": ("Needed", "Start of the first host call that waits for the collective."),
-            "before_ns": ("Before", "Time from the group's previous call (or step start) to the call."),
+            "before_ns": ("Before", "Time from the group's previous call (or step start) to this call."),
             "before_compute_ns": ("Compute before", "Compute time before the call."),
             "before_communication_ns": (
                 "Communication before",
@@ -157,9 +157,12 @@ METRICS = SHARED.adding(
             "before_input_ns": ("Data loading before", "Idle time before the call, due to data loading."),
             "before_host_ns": ("Host before", "Idle time before the call, due to the host."),
             "before_idle_ns": ("Idle before", "Idle time before the call, due to other causes."),
-            "step_other_ns": ("Other", "Step minus compute and exposed communication."),
+            "step_other_ns": ("Other", "Step time minus compute and exposed communication."),
             "wait_ns": ("Wait", "Communication minus transfer: time waiting for the last rank."),
-            "transfer_ns": ("Transfer", "Duration of a collective on its last rank; overlapping calls count once."),
+            "transfer_ns": (
+                "Transfer",
+                "Collective duration on the last rank to arrive; overlapping calls count once.",
+            ),
             "lateness_ns": ("Lateness", "Corrected start minus the median start of the collective."),
             "arrival_skew_ns": ("Arrival skew", "Time from first to last corrected start."),
             "arrival_wait_ns": ("Wait by clocks", "Time from corrected start to last corrected start."),
@@ -182,12 +185,12 @@ METRICS = SHARED.adding(
                 "Time in communication calls, including wait; overlapping calls count once.",
             ),
             "mean_latency_ns": ("Mean communication", "Communication divided by calls."),
-            "mean_transfer_ns": ("Mean transfer", "Transfer divided by matched calls."),
-            "caused_step_ns": ("Caused wait per step", "Caused wait divided by steps of the job."),
-            "outlying_ns": ("Outlier time", "Outlier time on this rank, per step."),
-            "outlying_usual_ns": ("Median", "Outlier time on the median rank, per step."),
+            "mean_transfer_ns": ("Mean transfer", "Transfer time divided by matched calls."),
+            "caused_step_ns": ("Caused wait per step", "Caused wait divided by the job's steps."),
+            "outlying_ns": ("Outlier time", "Time of this step part on this rank."),
+            "outlying_usual_ns": ("Median", "Time of this step part on the median rank."),
             "stage_receiving_ns": ("Receiving (max)", "Exposed communication in calls that receive, including wait."),
-            "stage_communication_ns": ("Other communication", "Exposed communication minus receiving."),
+            "stage_communication_ns": ("Other communication", "Exposed communication minus receive time."),
             "blocked_ns": ("Blocked", "Call time while neither compute nor a later call runs."),
             "caused_wait_ns": (
                 "Caused wait",
@@ -213,7 +216,7 @@ METRICS = SHARED.adding(
         "bytes",
         {
             "traffic_bytes": ("Sent", "Bytes sent between two ranks, according to the sender's trace."),
-            "comm_bytes": ("Size", "Elements times element size, as in nccl-tests."),
+            "comm_bytes": ("Size", "Element count multiplied by element size, as in nccl-tests."),
             "mean_comm_bytes": ("Mean size", "Size divided by calls."),
         },
     ),
@@ -222,7 +225,7 @@ METRICS = SHARED.adding(
         "bytes_per_second",
         {
             "algorithm_bandwidth": ("Algorithm bandwidth", "Size divided by transfer time, over matched calls."),
-            "bus_bandwidth": ("Bus bandwidth", "Algorithm bandwidth times the nccl-tests factor."),
+            "bus_bandwidth": ("Bus bandwidth", "Algorithm bandwidth multiplied by the nccl-tests factor."),
         },
     ),
     *OF_BANDWIDTHS,
@@ -247,7 +250,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "bool",
         {
-            "is_asked": ("Selected", "The selected call."),
+            "is_asked": ("Selected", "The call is selected."),
             "on_device": ("On device", "The call is a device kernel, not a host call."),
         },
     ),
@@ -255,12 +258,12 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "outlying_share": ("Above median", "Outlier time minus median, divided by the median."),
-            "stage_bubble_share": ("Bubble (max)", "Receiving plus idle time, divided by step time of the stage."),
+            "outlying_share": ("Above median", "Difference from the median divided by the median."),
+            "stage_bubble_share": ("Bubble (max)", "Receive time plus idle time, divided by the stage's step time."),
             "wait_share": ("Wait share", "Wait in steps divided by step time, over all ranks."),
             "last_share": (
                 "Last share",
-                "Arrived last divided by all matched collectives of the rank.",
+                "Share of the rank's matched collectives where it arrived last.",
             ),
         },
     ),

@@ -58,7 +58,7 @@ METRICS = SHARED.adding(
     define(
         FILE,
         "bytes",
-        {"recorded_tensor_bytes": ("Bytes", "Elements times element size.")},
+        {"recorded_tensor_bytes": ("Bytes", "Element count multiplied by element size.")},
     ),
     define(
         FILE,

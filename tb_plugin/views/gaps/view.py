@@ -59,8 +59,8 @@ METRICS = SHARED.adding(
         WINDOW_WORDS,
         "ratio",
         {
-            "gap_ratio": ("Stream gap share", "Stream gap time divided by window length and active streams."),
-            "device_gap_ratio": ("Gap share", "Gap time divided by window length and active devices."),
+            "gap_ratio": ("Stream gap share", "Stream gap time per active stream, divided by window length."),
+            "device_gap_ratio": ("Gap share", "Gap time per active device, divided by window length."),
             "other_busy_ratio": (
                 "Other streams busy",
                 "Share of the gap while another stream is busy.",

@@ -47,7 +47,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "caller_phase": ("Phase", "Innermost annotation around the call start, except steps."),
+            "caller_phase": ("Phase", "Innermost annotation around the call start, except step annotations."),
             "caller_frame": (
                 "Python line",
                 "Python line of the call, outside the framework if possible.",

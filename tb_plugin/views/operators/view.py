@@ -36,17 +36,17 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "core_self_ratio": ("Counted cores, self", "Self kernel time on counted cores divided by device self."),
-            "core_total_ratio": ("Counted cores, total", "Total kernel time on counted cores divided by device total."),
+            "core_self_ratio": ("AI cores, self", "Share of device self time on AI cores."),
+            "core_total_ratio": ("AI cores, total", "Share of device total time on AI cores."),
             "matrix_self_ratio": (
                 "Matrix units, self",
-                "Self kernel time on matrix units divided by self kernel time.",
+                "Share of self kernel time on matrix units.",
             ),
             "matrix_total_ratio": (
                 "Matrix units, total",
-                "Total kernel time on matrix units divided by total kernel time.",
+                "Share of total kernel time on matrix units.",
             ),
-            "runtime_ratio": ("Runtime share", "Runtime calls divided by host self plus runtime calls."),
+            "runtime_ratio": ("Runtime share", "Runtime call time divided by host self plus runtime call time."),
         },
     ),
     define(
@@ -54,15 +54,15 @@ METRICS = SHARED.adding(
         "ns",
         {
             "runtime_self_ns": ("Runtime calls", "Host time of runtime and driver calls made directly."),
-            "core_self_ns": ("Counted core time, self", "Self kernel time on counted cores."),
-            "core_total_ns": ("Counted core time, total", "Total kernel time on counted cores."),
+            "core_self_ns": ("AI core time, self", "Self kernel time on AI cores."),
+            "core_total_ns": ("AI core time, total", "Total kernel time on AI cores."),
         },
     ),
     define(
         CHOSEN,
         "bool",
         {
-            "core_eligible": ("Counted cores eligible", "At least one kernel ran on counted cores."),
+            "core_eligible": ("AI core eligible", "At least one kernel ran on AI cores."),
             "has_stack": ("Stack", "At least one call has a call stack."),
         },
     ),

@@ -46,7 +46,7 @@ METRICS = SHARED.adding(
             "stated_computing_ns": ("Compute", "Reported time of compute kernels."),
             "stated_exposed_ns": ("Exposed communication", "Reported communication not overlapped by compute."),
             "stated_overlapped_ns": ("Overlap", "Reported communication overlapped by compute."),
-            "stated_communication_ns": ("Communication", "Reported communication."),
+            "stated_communication_ns": ("Communication", "Reported communication time."),
             "stated_free_ns": ("Free", "Reported time without compute or communication."),
             "stated_stage_ns": ("Stage", "Reported time from first to last work, minus bubble."),
             "stated_bubble_ns": ("Bubble", "Reported time in receive calls."),

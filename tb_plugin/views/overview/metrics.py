@@ -32,7 +32,7 @@ METRICS = OF_RULES.adding(
             "no_operator_ns": ("Without operator", "Device time without a recorded operator."),
             "window_start_ns": ("Window from", "Start of the opened window, since trace start."),
             "window_end_ns": ("Window to", "End of the opened window, since trace start."),
-            "outside_ns": ("Recorded time", "Trace length minus steps."),
+            "outside_ns": ("Recorded time", "Trace length minus step time."),
             "outside_device_ns": ("Device busy", "Time outside steps while at least one device is busy."),
             "device_lag_ns": (
                 "Device starts after host",
@@ -70,10 +70,10 @@ METRICS = OF_RULES.adding(
             "achieved_occupancy": ("Est. achieved occupancy", "Estimated occupancy, weighted by kernel time."),
             "unexplained_ratio": (
                 "Unexplained time",
-                "Step time without device work, operators or calls, divided by step time.",
+                "Share of step time without device work, operators or calls.",
             ),
             "sampled_share": ("Recorded share", "Share of operators or launched kernels that were recorded."),
-            "unknown_share": ("Unknown kernels", "Time of unknown kernels divided by kernel time."),
+            "unknown_share": ("Unknown kernels", "Share of kernel time in unknown kernels."),
             "largest_share": ("Limiting share", "Time of the limiting part divided by step time."),
         },
     ),
@@ -83,15 +83,15 @@ METRICS = OF_RULES.adding(
         {
             "tensor_core_ratio": (
                 "Kernel time on matrix units",
-                "Time of kernels on matrix units divided by kernel time.",
+                "Share of kernel time on matrix units.",
             ),
             "linked_ratio": ("Linked to launches", "Share of device events with a recorded launch."),
-            "owned_ratio": ("Linked to operators", "Device time with an operator divided by all device time."),
+            "owned_ratio": ("Linked to operators", "Share of device time with an operator."),
             "outside_device_ratio": (
                 "Share of busy time",
-                "Device busy outside steps divided by all device busy time.",
+                "Share of device busy time outside steps.",
             ),
-            "largest_group_ratio": ("Largest event type", "Events of the most frequent type divided by all events."),
+            "largest_group_ratio": ("Largest event type", "Share of events of the most frequent type."),
         },
     ),
     define(
@@ -111,7 +111,7 @@ METRICS = OF_RULES.adding(
             "range_threads": ("Threads", "Threads with events."),
             "never_ended": ("Open-ended", "Ranges of this name without an end."),
             "async_ranges": ("Asynchronous", "Ranges without a thread."),
-            "instants": ("Instants", "Marked instants."),
+            "instants": ("Instants", "Instant events."),
             "trace_steps": ("Steps of the trace", "Recorded steps in the trace file."),
         },
     ),
@@ -138,8 +138,8 @@ METRICS = OF_RULES.adding(
         {
             "busiest_name": ("Name", "Range name with the most self time."),
             "longest_name": ("Name", "Range name with the most total time."),
-            "unread_mark": ("Mark", "First unrecognised server step name."),
-            "held_name": ("Name", "Profiler work with the longest wait."),
+            "unread_mark": ("Mark", "First unrecognised step name of the server."),
+            "held_name": ("Name", "Profiler activity with the longest wait."),
             "largest_name": ("Name", "Name with the most time in the limiting part."),
             "largest_caller": ("Caller", "Operator with the most time in calls of this name."),
             "largest_line": ("Python line", "Python line with the most time in calls of this name."),
@@ -159,7 +159,7 @@ METRICS = OF_RULES.adding(
         {
             "first_step": ("First step", "First complete step in the opened window."),
             "last_step": ("Last step", "Last complete step in the opened window."),
-            "capture": ("Capture", "Recording that should contain the captures."),
+            "capture": ("Capture", "Recording that should contain the graph captures."),
             "capture_difference": ("First difference", "First mismatch between capture and replay."),
         },
     ),

@@ -45,7 +45,7 @@ METRICS = SHARED.adding(
             "role_device_ns": ("Device", "Device time of the role; concurrent streams add up."),
             "role_exposed_ns": (
                 "Exposed",
-                "Role time not overlapped by other work; concurrent streams count once.",
+                "Exposed device time of the role; concurrent streams count once.",
             ),
             "stage_bubble_ns": ("Pipeline bubble", "Exposed time of pipeline sends and receives."),
             "sharding_exposed_ns": ("Sharding, exposed", "Exposed communication time of shards."),

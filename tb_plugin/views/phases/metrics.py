@@ -38,8 +38,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "phase_step_ratio": ("Share of steps", "Time in the phase divided by host step time."),
-            "phase_device_ratio": ("Share of device time", "Device time of the phase divided by device busy time."),
+            "phase_step_ratio": ("Share of steps", "Share of host step time in the phase."),
+            "phase_device_ratio": ("Share of device time", "Share of device busy time in the phase."),
         },
     ),
     define(

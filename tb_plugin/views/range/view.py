@@ -41,7 +41,7 @@ METRICS = SHARED.adding(
         {
             "range_length_ns": ("Length", "End minus start of the range."),
             "inside_ns": ("Inside", "Event time inside the range, summed over threads and streams."),
-            "inside_self_ns": ("Self inside", "Time inside the range minus nested calls."),
+            "inside_self_ns": ("Self inside", "Event time inside the range, excluding nested calls."),
         },
     ),
     define(
@@ -49,7 +49,7 @@ METRICS = SHARED.adding(
         "ratio",
         {
             "inside_ratio": ("Share of range", "Time inside the range divided by range length."),
-            "busy_ratio": ("Busy share", "Busy divided by range length."),
+            "busy_ratio": ("Busy share", "Busy time divided by range length."),
         },
     ),
 )

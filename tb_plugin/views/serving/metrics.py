@@ -25,7 +25,7 @@ METRICS = SHARED.adding(
         {
             "is_steady": (
                 "Steady",
-                "The step is in the steady state: similar decode steps generating the most tokens.",
+                "The step is in the steady state: similar decode steps that generate the most tokens.",
             ),
             "is_outlier": ("Outlier", "Decode step far longer than the median of similar batches."),
         },
@@ -35,10 +35,10 @@ METRICS = SHARED.adding(
         "count",
         {
             "batch": ("Batch", "Recorded requests per step."),
-            "batch_decoding": ("Decoding", "Requests whose prompt is processed."),
-            "step_tokens": ("Tokens", "Recorded tokens processed; one per request in decode."),
+            "batch_decoding": ("Decoding", "Requests whose prompt has been processed."),
+            "step_tokens": ("Tokens", "Recorded number of processed tokens; one per decoding request."),
             "step_context": ("Context", "Recorded context tokens of all requests."),
-            "step_generated": ("New tokens", "Decoding requests, one token each."),
+            "step_generated": ("New tokens", "One token per decoding request."),
         },
     ),
     define(
@@ -128,7 +128,7 @@ METRICS = SHARED.adding(
         CHOSEN_STEPS,
         "ratio",
         {
-            "mode_class_ratio": ("Share", "Kernel time of the class divided by kernel time of the mode."),
+            "mode_class_ratio": ("Share", "Share of the mode's kernel time in this class."),
         },
     ),
 )

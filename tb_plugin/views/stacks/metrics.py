@@ -9,7 +9,7 @@ METRICS = SHARED.adding(
         "",
         "bool",
         {
-            "thread_idle": ("Idle", "Thread without operators, modules or ranges that waits 95 % of its time."),
+            "thread_idle": ("Idle", "Thread that waits 95 % of its time and has no operators, modules or ranges."),
         },
     ),
     define(
