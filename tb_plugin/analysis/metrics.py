@@ -251,7 +251,7 @@ SHARED = Metrics(
             "compute_ns": ("Compute", "Time with at least one non-communication kernel running."),
             "exposed_communication_ns": ("Exposed communication", "Communication time not overlapped by compute."),
             "idle_ns": ("Idle", "Time with no kernels, copies, memsets or unrecorded work running."),
-            "unrecorded_ns": ("Unrecorded work", "Time when the device runs only unrecorded work; not idle time."),
+            "unrecorded_ns": ("Unrecorded work", "Time when the device runs only unrecorded work."),
         },
     ),
     define(

@@ -71,8 +71,8 @@ METRICS = SHARED.adding(
             "overwritten_calls": ("Overwritten", "Records overwritten before the first available record."),
             "groups_count": ("Groups", "Process groups with calls."),
             "first_sequence": ("First recorded", "Sequence number of the group's first recorded collective."),
-            "last_sequence": ("Last called", "Sequence number of the last collective called."),
-            "finished_sequence": ("Last completed", "Sequence number of the last collective completed."),
+            "last_sequence": ("Last called", "Sequence number of the last called collective."),
+            "finished_sequence": ("Last completed", "Sequence number of the last completed collective."),
             "behind_sequences": ("Behind", "Last sequence number on any rank minus that of this rank."),
             "ranks_called": ("Called by", "Ranks that made the call."),
             "ranks_finished": ("Completed by", "Ranks that completed the call."),
@@ -89,8 +89,8 @@ METRICS = SHARED.adding(
         RECORDED_CALLS,
         "ns",
         {
-            "call_created_ns": ("Called", "Call time, since the rank's first available record."),
-            "called_at_ns": ("Called at", "Call time since 1970, by the clock of the rank's machine."),
+            "call_created_ns": ("Called", "Time of the call, since the rank's first available record."),
+            "called_at_ns": ("Called at", "Time of the call since 1970, by the rank's clock."),
             "call_started_ns": ("Seen started", "Time when the recorder first saw the call as started."),
             "call_completed_ns": ("Seen completed", "Time when the recorder first saw the call as completed."),
             "call_duration_ns": (

@@ -61,8 +61,8 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
                 "Per step",
                 "Last peak minus first peak, divided by the steps between them.",
             ),
-            "first_peak_bytes": ("First peak", "Peak allocated of the first analysed step."),
-            "last_peak_bytes": ("Last peak", "Peak allocated of the last step."),
+            "first_peak_bytes": ("First peak", "Peak allocated memory of the first analysed step."),
+            "last_peak_bytes": ("Last peak", "Peak allocated memory of the last step."),
             "risen_bytes": (
                 "Line growth",
                 "Largest growth of a stack from the first peak to the last.",

@@ -122,7 +122,7 @@ METRICS = SHARED.adding(
             "requested_bytes": ("Requested", "Requested bytes, for blocks active at the end."),
             "event_bytes": ("Bytes", "Bytes of the block, segment or failed request."),
             "asked_bytes": ("Requested", "Bytes of the failed request."),
-            "device_free_bytes": ("Device free", "Free device memory reported by the driver at that time."),
+            "device_free_bytes": ("Device free", "Free device memory reported by the driver."),
             "most_allocated_bytes": ("Peak allocated", "Largest allocated memory."),
             "most_reserved_bytes": ("Peak reserved", "Largest reserved memory."),
             "allocated_at_end_bytes": ("Allocated at the snapshot", "Allocated bytes at the snapshot."),

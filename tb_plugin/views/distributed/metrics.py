@@ -28,8 +28,8 @@ METRICS = SHARED.adding(
         "whole traces",
         "count",
         {
-            "called_in_traces": ("Also in traces", "Recorded collectives that traces also contain."),
-            "not_called": ("Not called", "Collectives in traces after the last recorded one."),
+            "called_in_traces": ("Also in traces", "Flight recorder collectives that traces also contain."),
+            "not_called": ("Not called", "Trace collectives after the last one in the flight recorder."),
         },
     ),
     define(
@@ -91,7 +91,7 @@ METRICS = SHARED.adding(
                 "Timing",
                 ("measured: all ranks loaded. bound: ranks missing. estimated: median of similar collectives."),
             ),
-            "outlying": ("Outlier", "Part of the step furthest above the median of all ranks."),
+            "outlying": ("Outlier", "Step part furthest above the median of all ranks."),
             "pipeline_stage": ("Stage", "Pipeline stage, inferred from messages between ranks."),
             "stage_ranks": ("Ranks", "Ranks of the stage."),
             "awaited_worker": ("Longest waited for", "Last rank to arrive in the calls with the longest waits."),
@@ -260,7 +260,7 @@ METRICS = SHARED.adding(
         {
             "outlying_share": ("Above median", "Difference from the median divided by the median."),
             "stage_bubble_share": ("Bubble (max)", "Receive time plus idle time, divided by the stage's step time."),
-            "wait_share": ("Wait share", "Wait in steps divided by step time, over all ranks."),
+            "wait_share": ("Wait share", "Wait time in steps divided by step time, over all ranks."),
             "last_share": (
                 "Last share",
                 "Share of the rank's matched collectives where it arrived last.",

@@ -13,7 +13,7 @@ METRICS = OF_LAUNCHES.adding(
             "captured_graph": ("Graph", "Recorded graph id, else #1, #2, ..."),
             "graph_way": ("Known by", "Main source of the graph's operators."),
             "graph_source": ("Source", "Capture trace with the operators."),
-            "graph_agreement": ("Matching nodes", "Leading nodes that match the capture."),
+            "graph_agreement": ("Matching nodes", "Initial nodes that match the capture."),
             "refused_source": ("Recording", "Recording compared with this trace."),
             "refusal": ("First difference", "First mismatch with the recording."),
             "node_way": ("Known by", "Source of the node's operator or module."),
@@ -71,7 +71,7 @@ METRICS = OF_LAUNCHES.adding(
             ),
             "node_share": ("Share", "Node device time divided by graph device time."),
             "repeat_ratio": ("In repeats", "Share of graph device time in repeats."),
-            "node_gaps_ratio": ("Idle inside", "Gaps between nodes divided by replay durations."),
+            "node_gaps_ratio": ("Idle inside", "Gap time between nodes divided by replay time."),
         },
     ),
 )
