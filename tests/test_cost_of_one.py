@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("tb_plugin", "docs", "tests", "pyproject.toml", "setup.cfg")
-IGNORED = shutil.ignore_patterns("static", "__pycache__", "node_modules", ".pytest_cache")
+IGNORED = shutil.ignore_patterns("static", "node_modules", ".pytest_cache")
 BLOCK = re.compile(r"```python\n# (\S+?)(?:, in (\w+))?\n(.*?)```", re.DOTALL)
 
 
