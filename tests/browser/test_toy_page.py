@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from tb_plugin.service.workers.pool import InlineWorkers
 from tests.browser import harness
 from tests.browser.expect import assert_healthy
+from tests.browser.served import served
 
 SAMPLES = Path(__file__).parent.parent / "toy" / "samples"
 
@@ -17,7 +19,7 @@ SAMPLES = Path(__file__).parent.parent / "toy" / "samples"
 def address(tmp_path_factory: pytest.TempPathFactory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCH_TRACE_EXTENSIONS", "tests.toy")
-        with harness.tensorboard(SAMPLES, tmp_path_factory.mktemp("cache")) as address:
+        with served(SAMPLES, tmp_path_factory.mktemp("cache"), InlineWorkers()) as address:
             yield address
 
 
