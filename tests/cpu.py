@@ -21,14 +21,18 @@ seconds: Counter[str] = Counter()
 cases: Counter[str] = Counter()
 
 
-def _descendants(pid: str) -> Generator[str]:
+def _children(pid: str, thread: str) -> list[str]:
     try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
     except OSError:
-        return
-    for child in children:
-        yield child
-        yield from _descendants(child)
+        return []
+
+
+def _descendants(pid: str, threads: list[str]) -> Generator[str]:
+    for thread in threads:
+        for child in _children(pid, thread):
+            yield child
+            yield from _descendants(child, [child])
 
 
 def _used_s() -> float:
@@ -37,8 +41,9 @@ def _used_s() -> float:
     own = os.times()
     total = time.process_time() + own.children_user + own.children_system
     found: dict[str, str] = {}
-    # The kernel may omit children while others end, so processes of the last look are looked at again.
-    for pid in {**dict.fromkeys(_descendants(str(os.getpid())), ""), **running}:
+    # A thread starts the workers. The kernel may omit children while others end: the last ones are looked at again.
+    below = _descendants(str(os.getpid()), [task.name for task in Path("/proc/self/task").iterdir()])
+    for pid in {**dict.fromkeys(below, ""), **running}:
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
