@@ -179,8 +179,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Returns two processes a core: half of the time of these tests is waiting, for a browser, a server or a lock."""
-    return 2 * len(os.sched_getaffinity(0))
+    """Returns one process per core and one more: some tests wait, and each process collects tests and starts servers."""
+    return 1 + len(os.sched_getaffinity(0))
 
 
 @pytest.hookimpl(optionalhook=True)

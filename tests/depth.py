@@ -26,7 +26,7 @@ deep = pytest.mark.skipif(not DEEP, reason="make test-deep")
 """For tests that take long and of which a quicker one stands beside them."""
 
 # Machines that run these tests are shared and slow: a deadline would measure them.
-for name, count in (("quick", 20), ("suite", 30), ("deep", 500)):
+for name, count in (("quick", 20), ("suite", 20), ("deep", 500)):
     settings.register_profile(
         name,
         max_examples=count,

@@ -5,6 +5,7 @@ Each test adds the example of a page of docs to a copy of the repository, runs `
 
 from __future__ import annotations
 
+import filecmp
 import re
 import shutil
 import subprocess
@@ -13,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.depth import sampled
+
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("tb_plugin", "docs", "tests", "pyproject.toml", "setup.cfg")
-IGNORED = shutil.ignore_patterns("static", "__pycache__", "node_modules", ".pytest_cache")
+IGNORED = shutil.ignore_patterns("static", "node_modules", ".pytest_cache")
 BLOCK = re.compile(r"```python\n# (\S+?)(?:, in (\w+))?\n(.*?)```", re.DOTALL)
 
 
@@ -47,9 +50,12 @@ def add_example(tree: Path, page: str) -> list[str]:
     return paths
 
 
-def run(tree: Path, *arguments: str) -> None:
-    """Runs a Python module of the copy."""
-    command = [sys.executable, "-m", *arguments]
+DOCS_THEN_TESTS = "import sys, pytest; from docs.generate import write; write(); sys.exit(pytest.main(sys.argv[1:]))"
+
+
+def run(tree: Path, *tests: str) -> None:
+    """Runs ``make docs`` and tests of the copy, in one process: each start imports the package."""
+    command = [sys.executable, "-c", DOCS_THEN_TESTS, "-n", "0", "-q", *tests]
     found = subprocess.run(command, cwd=tree, env={"PYTHONPATH": str(tree)}, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
 
@@ -58,39 +64,33 @@ def changed(tree: Path) -> set[str]:
     """The files of the copy that differ from those of the repository, or are new."""
     files = (path for name in COPIED for path in [tree / name, *(tree / name).rglob("*")] if path.is_file())
     names = {str(path.relative_to(tree)) for path in files if not {"__pycache__", ".pytest_cache"} & set(path.parts)}
-    return {name for name in names if not same(ROOT / name, tree / name)}
-
-
-def same(one: Path, other: Path) -> bool:
-    return one.is_file() and one.read_bytes() == other.read_bytes()
+    return {name for name in names if not (ROOT / name).is_file() or not filecmp.cmp(ROOT / name, tree / name)}
 
 
 def test_a_rule(tree: Path) -> None:
     own = add_example(tree, "add-a-rule.md")
-    run(tree, "docs.generate")
-    assert changed(tree) == {*own, "docs/reference/metrics.md", "docs/reference/rules.md"}
-    assert len(own) == 3
     golden = (
         "tests/golden/test_golden.py::test_answers_are_the_expected_ones[synthetic_gpu.worker0.1795200788815973544]"
     )
     documented = "tests/test_documented.py::test_every_rule_of_steps_has_its_section"
     run(
-        tree, "pytest", "-n", "0", "-q", "tests/rules/test_printing.py", "tests/rules/test_declarations.py",
-        "tests/test_generated_docs.py", "tests/views/test_left_out.py", documented, golden,
+        tree, "tests/rules/test_printing.py", "tests/rules/test_declarations.py", "tests/test_generated_docs.py",
+        "tests/views/test_left_out.py", documented, golden,
     )  # fmt: skip
+    assert changed(tree) == {*own, "docs/reference/metrics.md", "docs/reference/rules.md"}
+    assert len(own) == 3
 
 
 def test_a_view(tree: Path) -> None:
     own = add_example(tree, "add-a-view.md")
-    run(tree, "docs.generate")
+    of_views = sampled(((), ("-k", "not test_routes or view")), [("-k", "not test_routes or view")])[0]
+    run(tree, own[1], "tests/test_generated_docs.py", "tests/web/test_routes.py", *of_views)
     assert changed(tree) == {*own, "docs/reference/http.md"}
     assert len(own) == 2
-    run(tree, "pytest", "-n", "0", "-q", own[1], "tests/test_generated_docs.py", "tests/web/test_routes.py")
 
 
 def test_a_format(tree: Path) -> None:
     own = add_example(tree, "add-a-format.md")
-    run(tree, "docs.generate")
+    run(tree, own[2], "tests/test_generated_docs.py", "tests/service/test_claims.py")
     assert changed(tree) == {*own}
     assert len(own) == 3
-    run(tree, "pytest", "-n", "0", "-q", own[2], "tests/test_generated_docs.py", "tests/service/test_claims.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,9 +31,6 @@ LITERAL_BANNED = re.compile(
     re.IGNORECASE,
 )
 PACKAGE = Path(__file__).resolve().parents[1] / "tb_plugin"
-MODULES = {
-    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")
-}
 MAX_DOCSTRING_WORDS = 12
 BANNED_NAMES = frozenset(
     re.findall(
@@ -48,6 +46,15 @@ ALLOWED_NAMES = {
     "CaptureInfo.beside": "a key of HTTP answers",
     "ViewInfo.whole": "a key of HTTP answers",
 }
+
+
+@functools.cache
+def modules() -> dict[str, ast.Module]:
+    """The modules of the package by path."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in PACKAGE.rglob("*.py")
+    }
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -133,24 +140,24 @@ NOT_PROSE = re.compile(r"import |\\|SELECT |^\s*[-(<{]|_\w+ \w*_")
 
 
 def test_public_names_are_plain() -> None:
-    names = {(path, name) for path, tree in MODULES.items() for name in public_names(tree.body)}
-    modules = {(path, Path(path).stem) for path in MODULES}
+    names = {(path, name) for path, tree in modules().items() for name in public_names(tree.body)}
+    files = {(path, Path(path).stem) for path in modules()}
     vague = {
-        (path, name) for path, name in names | modules if words_of(name) & BANNED_NAMES and name not in ALLOWED_NAMES
+        (path, name) for path, name in names | files if words_of(name) & BANNED_NAMES and name not in ALLOWED_NAMES
     }
     assert vague == set()
     assert {name for name in ALLOWED_NAMES if name not in {each for _, each in names}} == set()
 
 
 def test_module_docstrings_are_short() -> None:
-    first = {path: (ast.get_docstring(tree) or "").split("\n\n")[0] for path, tree in MODULES.items()}
+    first = {path: (ast.get_docstring(tree) or "").split("\n\n")[0] for path, tree in modules().items()}
     assert {path: text for path, text in first.items() if len(text.split()) > MAX_DOCSTRING_WORDS or not text} == {}
 
 
 def test_texts_are_plain() -> None:
     """Literals with at least four words: findings, notices, errors, titles, descriptions and terminal output."""
     bad = {}
-    for path, tree in MODULES.items():
+    for path, tree in modules().items():
         for line, text in literals(tree):
             plain = CODE.sub("", text.strip())
             if len(plain.split()) < 4 or NOT_PROSE.search(plain) or not ARTICLES.search(plain):

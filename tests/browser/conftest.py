@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from tests.browser.served import Mounts  # noqa: E402
 from tests.service.fakes import LastingPool  # noqa: E402
 
 Open = Callable[..., harness.Tab]
+TabAt = Callable[[str], AbstractContextManager[harness.Tab]]
 IDLE_TABS = 5
 
 
@@ -38,12 +39,20 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory, workers: LastingPool) -> Iterator[Callable[..., str]]:
+def mounts() -> Iterator[Mounts]:
+    """One server for many log directories, so that a browser compiles the scripts once."""
+    with Mounts().started() as mounts:
+        yield mounts
+
+
+@pytest.fixture(scope="session")
+def serve(
+    tmp_path_factory: pytest.TempPathFactory, workers: LastingPool, mounts: Mounts
+) -> Iterator[Callable[..., str]]:
     """Starts the plugin's routes on a log directory, or a TensorBoard; once per directory and options."""
     cache = tmp_path_factory.mktemp("cache")
     running: dict[tuple[str | bool, ...], str] = {}
     with ExitStack() as stack:
-        mounts = stack.enter_context(Mounts().started())
 
         def start(logdir: Path, *options: str, real: bool) -> str:
             key = (real, str(logdir), *options)
@@ -62,6 +71,22 @@ def idle_tabs() -> Iterator[list[harness.Tab]]:
     yield tabs
     for tab in tabs:
         tab.close()
+
+
+@pytest.fixture(scope="session")
+def tab_at(browser: Browser, idle_tabs: list[harness.Tab]) -> TabAt:
+    """Gives a tab for an address of ``mounts``: an idle one, if there is one."""
+
+    @contextmanager
+    def taken(address: str) -> Iterator[harness.Tab]:
+        tab = _take(idle_tabs, browser, address, (1440, 900), bare=True, covered=False)
+        yield tab
+        if tab.renew():
+            idle_tabs.append(tab)
+        else:
+            tab.close()
+
+    return taken
 
 
 @pytest.fixture

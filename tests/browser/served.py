@@ -42,7 +42,7 @@ class Mounts:
             yield self
 
     @contextmanager
-    def mount(self, logdir: Path, cache: Path, workers: Workers) -> Iterator[str]:
+    def mount(self, logdir: Path | str, cache: Path, workers: Workers) -> Iterator[str]:
         """The address of a log directory, with a slash at the end."""
         workspace = Workspace(open_catalog([("", str(logdir))]), workers, FileStore(cache))
         prefix = f"/{len(self._routes)}"

@@ -15,9 +15,10 @@ from playwright.sync_api import Browser, Frame, expect
 from tb_plugin.storage.files import _filesystem
 from tests import stores
 from tests.browser import harness
+from tests.browser.conftest import TabAt
 from tests.browser.expect import assert_healthy, assert_shows
 from tests.browser.harness import SAMPLES, Tab
-from tests.browser.served import served
+from tests.browser.served import Mounts
 from tests.depth import DEPTH
 from tests.service.fakes import LastingPool
 
@@ -31,9 +32,9 @@ Stores = Callable[[str], stores.Store]
 
 
 @contextmanager
-def opened(browser: Browser, server: AbstractContextManager[str]) -> Iterator[Tab]:
-    """A tab of a server of its own; it may have had no fault at the end."""
-    with server as address, harness.tab(browser, address, bare=True) as tab:
+def opened(tab_at: TabAt, server: AbstractContextManager[str]) -> Iterator[Tab]:
+    """A tab of a server; it may have had no fault at the end."""
+    with server as address, tab_at(address) as tab:
         yield tab
         assert tab.faults == []
 
@@ -62,16 +63,19 @@ def shown(tab: Tab) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def local(browser: Browser, workers: LastingPool, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def local(
+    tab_at: TabAt, mounts: Mounts, workers: LastingPool, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
     """The views on the local copy."""
-    with opened(browser, served(SAMPLES, tmp_path_factory.mktemp("local"), workers)) as tab:
+    with opened(tab_at, mounts.mount(SAMPLES, tmp_path_factory.mktemp("local"), workers)) as tab:
         return shown(tab)
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "abfs"] if DEPTH == "deep" else ["s3"])
 def test_a_bucket_shows_what_the_local_copy_shows(
     scheme: str,
-    browser: Browser,
+    tab_at: TabAt,
+    mounts: Mounts,
     local: dict[str, str],
     object_stores: Stores,
     workers: LastingPool,
@@ -80,7 +84,7 @@ def test_a_bucket_shows_what_the_local_copy_shows(
 ) -> None:
     """The page asks for the same whatever the store; tests/web compares the answers of all three."""
     url = fill(object_stores(scheme), monkeypatch, RUN)
-    with opened(browser, served(url, tmp_path, workers)) as tab:
+    with opened(tab_at, mounts.mount(url, tmp_path, workers)) as tab:
         texts = shown(tab)
     assert "Step time" in texts["overview"] and any(sign.isdigit() for sign in texts["overview"])
     assert texts == local
@@ -91,12 +95,17 @@ def trouble(frame: Frame) -> list[str]:
 
 
 def test_a_store_that_goes_away_and_comes_back(
-    browser: Browser, object_stores: Stores, workers: LastingPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tab_at: TabAt,
+    mounts: Mounts,
+    object_stores: Stores,
+    workers: LastingPool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = object_stores("s3")
     assert store.door is not None
     url = fill(store, monkeypatch, RUN, OTHER)
-    with opened(browser, served(url, tmp_path, workers)) as tab:
+    with opened(tab_at, mounts.mount(url, tmp_path, workers)) as tab:
         frame = tab.open(run=RUN, view="overview")
         assert trouble(frame) == []
         with store.door.away():
@@ -124,7 +133,8 @@ def test_one_of_several_directories_that_fails_is_said_beside_the_others(browser
     gone = tmp_path / "gone"
     spec = f"good:{SAMPLES / RUN},bad:{gone}"
     options = ("--path_prefix", "/deep/er")
-    with opened(browser, harness.tensorboard(spec, tmp_path / "cache", *options, flag="--logdir_spec")) as tab:
+    server = harness.tensorboard(spec, tmp_path / "cache", *options, flag="--logdir_spec")
+    with server as address, harness.tab(browser, address, bare=True) as tab:
         assert tab.address.endswith("/deep/er/")
         frame = tab.open(run="good", view="overview")
         assert_healthy(frame)
@@ -132,3 +142,4 @@ def test_one_of_several_directories_that_fails_is_said_beside_the_others(browser
         gone.mkdir()
         expect(frame.locator("[data-testid=offline]")).to_have_count(0, timeout=AWAY_MS)
         assert_shows(frame, tab.address, "overview", {"run": "good"})
+        assert tab.faults == []

@@ -25,7 +25,7 @@ def from_a_finding_to_what_grows_and_what_changed(tab: Tab) -> None:
     assert [row[key] for key in ("left_blocks", "last_step_blocks")] == [9, 10]
     assert [counts[key] for key in ("left_blocks", "last_step_blocks")] == [9, 10]
     assert "train.py(64): remember_loss grows by 4.00 MiB per step" in frame.get_by_test_id("answer").inner_text()
-    curve = frame.get_by_role("img", name="Live memory at the start of each step")
+    curve = frame.get_by_role("img", name="Live memory at the start of every step")
     assert "0: 0 MiB, 1: 3.00 MiB, 2: 7.00 MiB" in (curve.get_attribute("aria-label") or "")
     # Another row, another curve.
     frame.get_by_role("button", name="optim.py(40): init_state").first.click()

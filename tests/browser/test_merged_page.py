@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import unquote_plus
 
-import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tb_plugin.service.workers.pool import Pool
-from tests.browser import harness
+from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy
-from tests.browser.served import served
 from tests.service.test_merged import merged
 
 
-@pytest.fixture
-def tab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[harness.Tab]:
-    folder = tmp_path_factory.mktemp("merged")
-    merged(folder / "logs/run/m.json")
-    with served(folder / "logs", folder / "cache", Pool(1)) as address, harness.tab(browser, address, bare=True) as tab:
-        yield tab
-        assert not tab.faults
-
-
-def test_the_page_goes_on_with_the_first_rank(tab: harness.Tab) -> None:
+def test_the_page_goes_on_with_the_first_rank(open_tab: Open, tmp_path: Path) -> None:
     """Before the file is read and after, when the catalog does not list it any more; by a link to it and without one."""
+    merged(tmp_path / "run/m.json")
+    tab = open_tab(tmp_path, refusals=True)
     link = {"run": "run", "worker": "m", "span": "default"}
     for place in (link, {}, link):
         frame = tab.open(view="kernels", **place)

@@ -5,28 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
-from tests.browser import harness
+from tb_plugin.service.workers.pool import InlineWorkers
+from tests.browser.conftest import TabAt
 from tests.browser.expect import assert_healthy
+from tests.browser.served import Mounts
 
 SAMPLES = Path(__file__).parent.parent / "toy" / "samples"
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory):
+def address(tmp_path_factory: pytest.TempPathFactory, mounts: Mounts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCH_TRACE_EXTENSIONS", "tests.toy")
-        with harness.tensorboard(SAMPLES, tmp_path_factory.mktemp("cache")) as address:
+        with mounts.mount(SAMPLES, tmp_path_factory.mktemp("cache"), InlineWorkers()) as address:
             yield address
 
 
 @pytest.fixture(scope="module")
-def tab(browser: Browser, address: str):
-    with harness.tab(browser, address, bare=True) as tab:
+def tab(tab_at: TabAt, address: str):
+    with tab_at(address) as tab:
         tab.refusals = tab.faults
         yield tab
-    assert tab.faults == []
+        assert tab.faults == []
 
 
 def test_it_opens_on_its_own_view_and_lists_its_own(tab):

@@ -107,7 +107,23 @@ def test_a_view_of_other_files(visit: Open, page: Companion) -> None:
     assert tab.axe() == [] and tab.overflow() <= 0
 
 
-def test_profiles_within_tensorboard(open_in_tensorboard: Open, visit: Open) -> None:
+def test_profiles(visit: Open) -> None:
+    """Each view of each kind of profile shows what the server says; links lead from profile to profile."""
+    tabs = {logdir: visit(logdir) for logdir in {logdir for logdir, _ in PROFILES.values()} if logdir.exists()}
+    for name, view in sampled(EVERY_PAGE, SOME_PAGES):
+        logdir, place = PROFILES[name]
+        if logdir not in tabs:
+            continue
+        tab = tabs[logdir]
+        place = {**place, **(BASELINE if view == "diff" and logdir == SAMPLES else {})}
+        frame = tab.follow(view=view, **place)
+        assert_shows(frame, tab.address, view, place)
+        assert frame.get_attribute("html", "lang") == "en"
+        # What the link said is what the page shows.
+        assert (tab.state()["view"], tab.state()["run"]) == (view, place["run"])
+
+
+def test_profiles_within_tensorboard(open_in_tensorboard: Open) -> None:
     """TensorBoard's own page and the plugin are loaded once; links lead from profile to profile."""
     tab = open_in_tensorboard(refusals=True)
     # There is an answer without a click.
@@ -134,18 +150,11 @@ def test_profiles_within_tensorboard(open_in_tensorboard: Open, visit: Open) -> 
     assert tab.state() == before and before["search"] == "conv"
     rows = frame.locator("[role=rowheader]").all_inner_texts()
     assert rows and all("conv" in row.lower() for row in rows)
-    # Each view of each kind of profile shows what the server says.
-    for name, view in sampled(EVERY_PAGE, SOME_PAGES):
-        logdir, place = PROFILES[name]
-        if not logdir.exists():
-            continue
-        here = tab if logdir == SAMPLES else visit(logdir)
-        place = {**place, **(BASELINE if view == "diff" and logdir == SAMPLES else {})}
-        frame = here.follow(view=view, **place)
-        assert_shows(frame, here.address, view, place)
-        assert frame.get_attribute("html", "lang") == "en"
-        # What the link said is what the page shows.
-        assert (here.state()["view"], here.state()["run"]) == (view, place["run"])
+    for name, view in (("no_steps", "timeline"), ("ddp", "distributed")):
+        _, place = PROFILES[name]
+        frame = tab.follow(view=view, **place)
+        assert_shows(frame, tab.address, view, place)
+        assert (tab.state()["view"], tab.state()["run"]) == (view, place["run"])
     assert not tab.refusals
     assert "no_such_run" in tab.follow(run="no_such_run", view="overview").inner_text("body")
 

@@ -17,6 +17,7 @@ from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Reader, ReadOptions, ReadState, no_progress
 from tests import toy
 from tests.builders import Bytes
+from tests.depth import sampled
 from tests.samples import ALL, EVERY, SAMPLES, Sample, made, scanned
 
 EVERY_READER = (*READERS, *toy.READERS)
@@ -106,6 +107,7 @@ def test_a_model_comes_back_from_its_file(sample: Sample, tmp_path: Path) -> Non
     assert one.report.format == other.report.format and list(one.steps) == list(other.steps)
 
 
+@pytest.mark.parametrize("sample", sampled(ALL, [first_of(reader) for reader in EVERY_READER]), ids=lambda s: s.name)
 def test_progress_grows_to_one(sample: Sample) -> None:
     seen: list[ReadState] = []
     sample.reader.read(sample.source, ReadOptions(65_536), seen.append)

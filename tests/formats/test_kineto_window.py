@@ -23,11 +23,12 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.model.trace.table import TraceTable, Window
 from tb_plugin.model.trace.window import Survey, WindowRequest, choose, parse_window
 from tests.builders import Bytes, kernel, trace
-from tests.conftest import SAMPLE_FILES, SAMPLES
-from tests.depth import examples, needs_time
+from tests.conftest import SAMPLE_FILES, SAMPLES, UNLIKE
+from tests.depth import examples, needs_time, sampled
 from tests.samples import OURS
 
 (PERFETTO,) = [reader for reader in READERS if reader.id == "perfetto"]
+KINETO = [sample.name for sample in OURS if sample.reader.id == "kineto"]
 EVERYTHING = 10**15
 STEPPED = next(name for name in SAMPLE_FILES if name.startswith("synthetic_gpu"))
 PYTHON = next(name for name in SAMPLE_FILES if name.startswith("transformer_cpu"))
@@ -89,7 +90,7 @@ def linked(table: TraceTable, column: str, rows: np.ndarray) -> dict[tuple[objec
 
 
 @needs_time
-@pytest.mark.parametrize("name", [sample.name for sample in OURS if sample.reader.id == "kineto"])
+@pytest.mark.parametrize("name", sampled(KINETO, [name for name in KINETO if name in UNLIKE]))
 def test_the_survey_finds_what_the_full_read_finds(name):
     table, found = full(name), known(name)
     assert (found.origin_ns, found.end_ns) == (table.origin_ns, table.coverage.end_ns)
@@ -107,7 +108,7 @@ def test_the_survey_finds_what_the_full_read_finds(name):
 
 
 @needs_time
-@pytest.mark.parametrize("chunk_bytes", [2_000, 10_000])
+@pytest.mark.parametrize("chunk_bytes", sampled([2_000, 10_000], [10_000]))
 def test_the_survey_does_not_depend_on_the_chunk_but_for_its_estimate(chunk_bytes):
     one, other = known(STEPPED), survey_of(content(STEPPED), chunk_bytes)
     assert one.lag_ns > 0
@@ -117,7 +118,7 @@ def test_the_survey_does_not_depend_on_the_chunk_but_for_its_estimate(chunk_byte
 
 
 @needs_time
-@examples(suite=12, deep=100)
+@examples(suite=8, deep=100)
 @given(st.sampled_from(SOME), st.floats(0, 1), st.floats(0, 1), st.sampled_from([2_000, 20_000, 1 << 20]))
 def test_a_window_is_the_rows_of_the_full_read_that_touch_it(name, one, other, chunk_bytes):
     table, length = full(name), known(name).end_ns

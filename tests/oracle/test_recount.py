@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.builders import facts, rows
-from tests.conftest import REPO, SHARED, loaded
+from tests.conftest import REPO, SHARED, UNLIKE, loaded
+from tests.depth import sampled
 from tests.oracle.recount import Recount, recount
 from tests.samples import OURS
 
@@ -25,7 +26,8 @@ REAL = [
     "kineto/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
     "torch213/with_modules_eager.pt.trace.json.gz",
 ]
-SAMPLE_PATHS = [f"{REPO.name}/samples/{sample.name}" for sample in OURS if sample.reader.id == "kineto"]
+KINETO = [sample.name for sample in OURS if sample.reader.id == "kineto"]
+SAMPLE_PATHS = [f"{REPO.name}/samples/{name}" for name in sampled(KINETO, [name for name in KINETO if name in UNLIKE])]
 REPLAYED = "samples/synthetic_graphs/"
 """Operators of its capture stand behind its replays: tests/views/test_replayed_truth.py has their numbers."""
 SHARED_PATHS = [f"{SHARED.name}/data/{name}" for name in REAL]

@@ -22,7 +22,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads.export import to_json
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, read, rows, trace
 from tests.conftest import SAMPLES
-from tests.depth import DEEP, examples, needs_time
+from tests.depth import DEEP, examples, needs_time, sampled
 from tests.samples import OF_TRACES
 
 BREAKDOWN = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
@@ -102,7 +102,7 @@ def test_self_is_between_zero_and_total_and_sums_to_the_whole(builder: TraceBuil
 
 
 @given(builders(), st.randoms(use_true_random=False))
-@examples(suite=10, deep=300)
+@examples(suite=6, deep=300)
 def test_the_order_of_events_in_the_file_changes_nothing(builder: TraceBuilder, rng: random.Random) -> None:
     shuffled = copy.deepcopy(builder)
     rng.shuffle(shuffled.events)
@@ -110,7 +110,7 @@ def test_the_order_of_events_in_the_file_changes_nothing(builder: TraceBuilder, 
 
 
 @given(builders(), st.data())
-@examples(suite=10, deep=300)
+@examples(suite=6, deep=300)
 def test_a_device_interval_may_be_split(builder: TraceBuilder, data: st.DataObject) -> None:
     work = [
         i for i, e in enumerate(builder.events) if e["cat"] in ("kernel", "gpu_memcpy", "gpu_memset") and e["dur"] > 1
@@ -137,7 +137,7 @@ def test_a_device_interval_may_be_split(builder: TraceBuilder, data: st.DataObje
 
 
 @given(builders(), st.sampled_from([64, 200, 1_000, 4_096, 10_000]))
-@examples(suite=10, deep=300)
+@examples(suite=6, deep=300)
 def test_the_size_of_chunks_changes_nothing(builder: TraceBuilder, chunk_bytes: int) -> None:
     assert numbers(assemble(read(builder.bytes()))) == numbers(assemble(read(builder.bytes(), chunk_bytes)))
 
@@ -152,7 +152,7 @@ def of_sample(name: str) -> dict[str, Any]:
 
 @needs_time
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("chunk_bytes", [4_096, 65_536, 1 << 22])
+@pytest.mark.parametrize("chunk_bytes", sampled([4_096, 65_536, 1 << 22], [4_096]))
 def test_the_size_of_chunks_changes_nothing_in_samples(name: str, chunk_bytes: int) -> None:
     content = (SAMPLES / name).read_bytes()
     assert of_sample(name) == numbers(assemble(read(content, chunk_bytes)))
@@ -208,7 +208,7 @@ def test_a_file_cut_anywhere_still_reports(small_file: bytes, compressed: bool) 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_sample_cut_anywhere_still_reports(name: str) -> None:
     whole = (SAMPLES / name).read_bytes()
-    for cut in random.Random(11).sample(range(len(whole) // 50, len(whole)), 12):
+    for cut in random.Random(11).sample(range(len(whole) // 50, len(whole)), 12 if DEEP else 6):
         table = model(whole[:cut])
         assert not table.report.complete
         facts(table)

@@ -139,7 +139,7 @@ def test_work_grows_with_the_number_of_profiles_and_no_faster(shape, what):
         )
 
     # Sorting adds a little to ten times; a loop in a loop would be a hundred.
-    assert cost(400) < 13 * cost(40)
+    assert cost(200) < 13 * cost(20)
 
 
 def test_workers_are_listed_by_number(tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params
@@ -15,6 +15,7 @@ from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Bands, Figures, Series, View
 from tb_plugin.views.active_memory import layers, tiles
 from tb_plugin.views.active_memory.view import ActiveMemory
+from tests.depth import examples
 from tests.snapshots import event, frames, segment, snapshot
 
 Json = dict[str, Any]
@@ -171,7 +172,7 @@ def same(found: list[int], expected: list[int], before: int) -> bool:
     return sorted(found[: len(older)]) == sorted(older) and found[len(older) :] == expected[len(older) :]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(suite=20, deep=500)
 @given(histories(), st.sampled_from(["events", "time"]), st.sampled_from([1, 3, "all"]))
 def test_columns_are_states_of_the_history(made: tuple[Json, list[int]], axis: str, detail: object) -> None:
     file, before = made
@@ -262,7 +263,7 @@ POOLS = [(0, 0), (1, 0), (2, 0)]
 STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 3), st.sampled_from([512, 1024, 7 * 512])), max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(suite=20, deep=500)
 @given(STEPS, st.booleans(), st.sampled_from([2, 16]))
 def test_envelopes_are_a_replay(steps: list[tuple[bool, int, int]], stated: bool, most: int) -> None:
     """Every block has a segment of its own, which outlives it; pools are stated by events, or by what is left at the end."""

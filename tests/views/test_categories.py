@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params
@@ -15,6 +15,7 @@ from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory
 from tb_plugin.payloads import Breakdown, Notices, Series
 from tb_plugin.views.categories.view import Categories
 from tests.category_memory import EPOCH, category_memory
+from tests.depth import examples
 from tests.samples import BY_NAME, made
 
 NAMES = [name for name in BY_NAME if name.startswith("memory_timeline_cpu/") and "pt.trace" not in name]
@@ -112,7 +113,7 @@ row = st.tuples(st.integers(-1, 30), st.integers(2, 4), st.integers(-50, 50), st
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(suite=20, deep=500)
 @given(
     rows=st.lists(row, min_size=1, max_size=30),
     low=st.integers(0, 30),

@@ -24,6 +24,7 @@ from tb_plugin.payloads.export import to_json
 from tb_plugin.views.counters.view import LONGEST_LIST
 from tests.builders import Bytes, TraceBuilder, kernel, memcpy, memset, part, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES, UNLIKE, sample
+from tests.depth import sampled
 
 # Copies of NPUs state their direction, and not by their names.
 WITHOUT = ("ascend", "capture_traces")
@@ -237,7 +238,7 @@ def moments(table: TraceTable, start: int, end: int) -> pd.DataFrame:
     return data[begun & (data["end"] > start)]
 
 
-@pytest.mark.parametrize("name", WITH_DEVICES, ids=lambda n: n.split(".")[0])
+@pytest.mark.parametrize("name", sampled(WITH_DEVICES, WITH_DEVICES[::2]), ids=lambda n: n.split(".")[0])
 def test_a_sample_recounted(name: str) -> None:
     """Piece by piece between all changes: what is open is looked up among all events each time."""
     table = sample(name)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.device_memory.records import devices_of
@@ -21,6 +21,7 @@ from tb_plugin.model.category_memory import CATEGORIES
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown
 from tests.builders import model, part, trace
+from tests.depth import examples
 from tests.formats.sources import DATA
 from tests.samples import SAMPLES
 
@@ -103,7 +104,7 @@ row = st.tuples(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@examples(suite=20, deep=500)
 @given(rows=st.lists(row, min_size=1, max_size=12))
 def test_recounted(rows: list[Row]) -> None:
     assert judged(*rows) == [plain(one, rows) for one in rows]

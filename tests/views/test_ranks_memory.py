@@ -6,7 +6,7 @@ import pickle
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params
@@ -14,6 +14,7 @@ from tb_plugin.analysis.replicas import STATES
 from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.payloads import Notice, Notices, Series, Table, View
 from tb_plugin.views.ranks_memory.view import RanksMemory
+from tests.depth import examples
 from tests.snapshots import event, read, snapshot
 from tests.synthetic_memory import generator
 
@@ -115,12 +116,12 @@ def test_a_snapshot_of_nothing_is_no_row() -> None:
 blocks = st.lists(st.tuples(st.sampled_from([*STATES, "activation"]), st.sampled_from([512, 1024, 4096])), max_size=6)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(suite=20, deep=500)
 @given(ranks=st.lists(blocks, min_size=2, max_size=3), common=blocks)
 def test_recounted(ranks: list[Rank], common: Rank) -> None:
     every = [[*rank, *common, ("input", 512)] for rank in ranks]
     counts = [Counter(block for block in rank if block[0] in STATES) for rank in every]
-    alike = counts[0]
+    alike = Counter(counts[0])  # &= changes it
     for other in counts[1:]:
         alike &= other
     same = sum(size * count for (_, size), count in alike.items())

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.memory_categories import ORDER, When
@@ -21,6 +21,7 @@ from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Breakdown, Notices
 from tests.builders import part
+from tests.depth import examples
 from tests.formats.sources import DATA
 from tests.snapshots import event, frames, read, segment, snapshot
 from tests.synthetic_memory import generator
@@ -151,7 +152,7 @@ def plain(kinds: list[str]) -> list[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@examples(suite=20, deep=500)
 @given(kinds=st.lists(st.sampled_from(sorted(STACKS)), min_size=1, max_size=20))
 def test_stages_recounted(kinds: list[str]) -> None:
     held = one(snapshot([event("alloc", 512 * (i + 1), 512, frames=STACKS[kind]) for i, kind in enumerate(kinds)]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.formats.ascend import reader as of_reader
@@ -34,6 +34,7 @@ from tb_plugin.model.trace.job_tables import (
 )
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import RawTrace
+from tests.depth import examples
 from tests.formats.ascend.databases import ANALYSED, database, read
 from tests.formats.ascend.folders import OUTPUT, Files, Json, codes, files, raw_of, table_of
 
@@ -404,7 +405,7 @@ def document_of(calls: list[tuple[str, int, int, int, int, int]], order: random.
     return {"step1": made}
 
 
-@settings(max_examples=25, deadline=None)
+@examples(suite=20, deep=500)
 @given(CALLS, st.randoms(use_true_random=False))
 def test_bands_that_count_sum_up_to_what_moved(calls: list[Any], order: random.Random) -> None:
     """SDMA is its parts: the sum over bands that are part of nothing is each byte once, in whatever order calls stand."""
