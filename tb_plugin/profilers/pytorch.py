@@ -175,9 +175,13 @@ PYTORCH_PACKETS = replace(
     id="pytorch_packets",
     advice={
         **PYTORCH.advice,
-        "format_lacks": Advice(f"{_AS_JSON}, if you need them."),
-        "memory_missing": Advice(f"{_AS_JSON}: packets contain none, even with profile(profile_memory=True)."),
-        "view.memory": Advice(f"{_AS_JSON}, with profile(profile_memory=True). Packets never contain them."),
+        "format_lacks": Advice(f"{_AS_JSON}, if you need this data."),
+        "memory_missing": Advice(
+            f"{_AS_JSON}: trace packets contain no allocator events, even with profile(profile_memory=True)."
+        ),
+        "view.memory": Advice(
+            f"{_AS_JSON}, with profile(profile_memory=True). Trace packets never contain allocator events."
+        ),
     },
     lacks="allocator events, copy directions (findings about host-device copies are skipped), static shared memory, or "
     "machine, job and profiler options",

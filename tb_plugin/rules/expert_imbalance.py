@@ -123,7 +123,8 @@ RULE = Rule(
     needs="Token dispatches with recorded sizes.",
     notes="""
         The mean is weighted by expert time. Only the amounts that the recorded rank sends are known, so the confidence
-        is low. Experts within one rank are not compared, because traces do not record their token counts.
+        is low. Experts within one rank are not compared, because traces do not record the token counts of single
+        experts.
     """,
     has_data=_is_told,
     needs_kernels=True,

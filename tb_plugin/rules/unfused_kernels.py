@@ -284,7 +284,9 @@ def _table(trace: TraceTable, found: Runs) -> Frame:
     }
     columns = METRICS.columns(*data, share=("run_ns", "run_saved_ns"))
     key = ("fusible_run",)
-    return Frame(TABLE, "Fusible kernel sequences", columns, pa.table(data), key, "fusible_run", Sort("run_saved_ns", True))
+    return Frame(
+        TABLE, "Fusible kernel sequences", columns, pa.table(data), key, "fusible_run", Sort("run_saved_ns", True)
+    )
 
 
 def _names(trace: TraceTable, rows: Int64) -> str:
