@@ -86,13 +86,15 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a trace file or a log directory, as a path or URL")
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"only this {name}")
-    parser.add_argument("--view", action="append", metavar="V", help="only this view (repeatable)")
+    parser.add_argument("--view", action="append", metavar="V", help="show only this view (repeatable)")
     parser.add_argument("--steps", default="", help="only these steps (5,7-9), or a server mode (decode)")
     parser.add_argument("--phase", default="", help="only this phase (a name in the Phases view)")
     parser.add_argument(
         "--pattern",
         default="",
-        help="RE2 pattern; names form one phase if they differ only in text that matches (default \\d+)",
+        help=(
+            "RE2 pattern; range names that differ only in text that matches this pattern form one phase (default \\d+)"
+        ),
     )
     parser.add_argument(
         "--window",
@@ -140,7 +142,9 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pattern",
         default="",
-        help="RE2 pattern; names form one phase if they differ only in text that matches (default \\d+)",
+        help=(
+            "RE2 pattern; range names that differ only in text that matches this pattern form one phase (default \\d+)"
+        ),
     )
     parser.add_argument(
         "--window",

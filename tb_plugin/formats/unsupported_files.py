@@ -62,8 +62,8 @@ FOREIGN = (
     Foreign(
         (
             "The file is empty. export_stacks needs with_stack=True and "
-            "experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True). It writes nothing for "
-            "an unused device."
+            "experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True). For an unused device, "
+            "export_stacks writes an empty file."
         ),
         path=r"(?:stacks?[^/]{0,100}|self_[a-z]{1,20}_time_total[^/]{0,20})\.txt$",
         is_empty=True,
@@ -238,8 +238,8 @@ _UNCLAIMED_NAMES = (
         r"|ctf|otf2|fxt|etl|jfr|nettrace|systrace|ftrace)\Z"
         r"|(?:^|/)(?:[^/.]*[_-])?(?:trace|dump|snapshot)(?:[_-]rank)?[_-]?\d*\Z",
         (
-            "This file name is not recognised. Rename the file so that its name ends in its format (.json, "
-            ".json.gz, .pickle, .pftrace)."
+            "This file name is not recognised. Rename the file so that its name ends in the extension of its "
+            "format (.json, .json.gz, .pickle, .pftrace)."
         ),
     ),
 )

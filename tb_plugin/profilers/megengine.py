@@ -20,14 +20,14 @@ _TRACE = (
 )
 
 RECORDING = {
-    "device_events_missing": Advice("Profiler(profile_device=True) records them."),
+    "device_events_missing": Advice("Profiler(profile_device=True) records device events."),
     "steps_missing": Advice("Call profiler.step() after each iteration to see step times."),
     "shapes_missing": Advice("Record with MegEngine 1.4 or newer, which writes operator inputs."),
-    "stacks_missing": Advice("Profiler(with_backtrace=True) records them."),
+    "stacks_missing": Advice("Profiler(with_backtrace=True) records stacks."),
     "memory_missing": Advice("Profiler(sample_rate=1) samples the device's memory at each operator."),
     "memory_levels_only": Advice(
-        "memory_flow.svg (Profiler(formats=...)) shows the lifetime and location of each tensor. If it is in the "
-        "same folder as the timeline, the Memory page links to it."
+        "memory_flow.svg (Profiler(formats=...)) shows the lifetime and location of each tensor. The Memory "
+        "page links to this file if it is in the same folder as the timeline."
     ),
     "view.kernels": Advice("Profiler(profile_device=True) records device work; enable_cupti=1 adds kernel names."),
     "view.launches": Advice("Profiler(profile_device=True) records the launches."),
@@ -46,8 +46,8 @@ RECORDING = {
 
 TRAINING = {
     "synchronising_calls": Advice(
-        "Read device values (.numpy(), .item(), print(loss)) only every N steps. First dispatch the work that does "
-        "not need them, so that the device has work queued.",
+        "Read device values (.numpy(), .item(), print(loss)) only every N steps. First dispatch the work "
+        "that does not need these values, so that the device has work queued.",
         (_PROFILER,),
     ),
     "launch_bound": Advice(_TRACE, (_PROFILER,)),
@@ -60,19 +60,19 @@ TRAINING = {
         (_PROFILER,),
     ),
     "serial_collectives": Advice(
-        "Reduce gradients on a separate stream. With distributed.make_allreduce_cb in GradManager.attach(), each "
-        "gradient is reduced as soon as it exists, and small ones are packed.",
+        "Reduce gradients on a separate stream. With distributed.make_allreduce_cb in GradManager.attach(), "
+        "each gradient is reduced as soon as it exists, and small gradients are packed together.",
         (_DISTRIBUTED,),
     ),
     "small_collectives": Advice(
-        "Reduce many gradients at once: make_allreduce_cb packs them (param pack).", (_DISTRIBUTED,)
+        "Reduce many gradients at once: make_allreduce_cb packs gradients together (param pack).", (_DISTRIBUTED,)
     ),
     "communication": Advice("", (_DISTRIBUTED,)),
     "matrix_units": Advice("Train in 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
     "tf32_off": Advice("Train in 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
     "memory_limit": Advice("Recompute tensors instead of storing them: megengine.dtr.enable().", (_DTR,)),
-    "profiler_overhead": Advice("The profiler starts in the first step. Select only the steps after it."),
-    "data_loading": Advice("Use more DataLoader workers (num_workers), and do less work per sample."),
+    "profiler_overhead": Advice("The profiler starts in the first step. Select only the steps after the first one."),
+    "data_loading": Advice("Use more DataLoader workers (num_workers), and reduce the work per sample."),
 }
 
 STAGES = StageFrames(

@@ -20,7 +20,7 @@ from tb_plugin.profilers.pytorch_training_advice import TRAINING
 from tb_plugin.profilers.serving import ITERATING, MARKS, SERVING
 
 _DEVICE_ACTIVITY = "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...)."
-_MEMORY = "profile(profile_memory=True) records them."
+_MEMORY = "profile(profile_memory=True) records allocator events."
 
 RECORDING = {
     "device_events_missing": Advice(
@@ -28,8 +28,8 @@ RECORDING = {
         "from Kineto or CUPTI: another profiler may have blocked the device."
     ),
     "unlaunched": Advice(
-        "This is normal if the profiler started while work was queued, or recorded no host events. "
-        "Use schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
+        "Device work without launches is normal if the profiler started while work was queued, or recorded "
+        "no host events. Use schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
     ),
     "capture_missing": Advice(
         (
@@ -37,26 +37,28 @@ RECORDING = {
             "next to this trace, or select it under Capture (--capture)."
         ),
     ),
-    "external_ids_disagree": Advice("The launch is used instead. PyTorch 2.0 to 2.4 is known to write wrong ids."),
+    "external_ids_disagree": Advice(
+        "Torch Trace uses the operator around the launch. PyTorch 2.0 to 2.4 is known to write wrong ids."
+    ),
     "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
     "steps_missing.server": Advice("Set TORCH_TRACE_STEPS to a pattern that matches the server's step annotations."),
     "steps_incomplete": Advice("Use a longer active phase in the schedule, or synchronise before the last step ends."),
-    "shapes_missing": Advice("profile(record_shapes=True) records them."),
-    "stacks_missing": Advice("profile(with_stack=True) records them."),
+    "shapes_missing": Advice("profile(record_shapes=True) records shapes."),
+    "stacks_missing": Advice("profile(with_stack=True) records stacks."),
     "memory_missing": Advice(_MEMORY),
     "memory_incomplete": Advice("PyTorch 1.10 and newer record both."),
     "categories_missing": Advice(
         "_record_memory_history(stacks='python') records stacks. Start before building the model, and record a "
         "whole step."
     ),
-    "health.python": Advice("with_stack=False omits them."),
+    "health.python": Advice("with_stack=False turns off the recording of Python calls."),
     "view.kernels": Advice(_DEVICE_ACTIVITY),
     "view.launches": Advice(_DEVICE_ACTIVITY),
     "view.idle": Advice(_DEVICE_ACTIVITY),
     "view.operators": Advice("Add ProfilerActivity.CPU to profile(activities=...)."),
     "view.stacks": Advice("Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls."),
     "view.modules": Advice(
-        "profile(with_stack=True), tb_plugin.annotate(model) or the PyTorch Lightning profiler records them."
+        "profile(with_stack=True), tb_plugin.annotate(model) or the PyTorch Lightning profiler records modules."
     ),
     "view.backward": Advice("Record operators (ProfilerActivity.CPU) in steps that call backward()."),
     "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
@@ -68,7 +70,7 @@ RECORDING = {
         "Record more events: _record_memory_history(max_entries=...). Starting earlier would not help."
     ),
     "snapshot_stacks_missing": Advice("Record with _record_memory_history(context='all', stacks='all')."),
-    "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
+    "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records stacks."),
     "view.growth": Advice("Call torch.cuda.memory._record_memory_history() before training starts."),
     "view.timeline": Advice("Record the program, not only the profiler."),
 }
@@ -173,9 +175,13 @@ PYTORCH_PACKETS = replace(
     id="pytorch_packets",
     advice={
         **PYTORCH.advice,
-        "format_lacks": Advice(f"{_AS_JSON}, if you need them."),
-        "memory_missing": Advice(f"{_AS_JSON}: packets contain none, even with profile(profile_memory=True)."),
-        "view.memory": Advice(f"{_AS_JSON}, with profile(profile_memory=True). Packets never contain them."),
+        "format_lacks": Advice(f"{_AS_JSON}, if you need this data."),
+        "memory_missing": Advice(
+            f"{_AS_JSON}: trace packets contain no allocator events, even with profile(profile_memory=True)."
+        ),
+        "view.memory": Advice(
+            f"{_AS_JSON}, with profile(profile_memory=True). Trace packets never contain allocator events."
+        ),
     },
     lacks="allocator events, copy directions (findings about host-device copies are skipped), static shared memory, or "
     "machine, job and profiler options",

@@ -26,22 +26,23 @@ INFERENCE = {
         (GRAPHS[1], _INFERENCE),
     ),
     "synchronising_calls.inference": Advice(
-        "Read device values once, when the answer is complete, with a single .cpu(). In a generation loop, check "
-        "for end-of-sequence every few tokens. Keep conditions on the device: torch.where() instead of nonzero() "
-        "and boolean masks.",
+        "Read device values once, when the response is complete, with a single .cpu(). In a generation loop, "
+        "check for end-of-sequence every few tokens. Keep conditions on the device: torch.where() instead of "
+        "nonzero() and boolean masks.",
         (("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution"),),
     ),
     "decode_gaps": Advice(
         "Use asynchronous (overlapping) scheduling, so that the server prepares the next step while the device "
         "works. Sample on the device, and detokenise in another process.",
     ),
-    "view.backward.inference": Advice("Inference has no backward pass. Record a training run to see one."),
+    "view.backward.inference": Advice("Inference has no backward pass. Record a training run to see a backward pass."),
     "view.serving": Advice(
         "Servers annotate their steps during profiling. For custom annotations, set TORCH_TRACE_STEPS to a pattern."
     ),
     "compilation.inference": Advice(
-        "Set TORCH_LOGS=recompiles to see the reason. Mark changing sizes with torch._dynamo.mark_dynamic() or "
-        "torch.compile(dynamic=True), and run each shape once before accepting requests.",
+        "Set TORCH_LOGS=recompiles to see why code is compiled again. Mark changing sizes with "
+        "torch._dynamo.mark_dynamic() or torch.compile(dynamic=True), and run each shape once before "
+        "accepting requests.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "recompilation.inference": Advice(
@@ -57,7 +58,7 @@ INFERENCE = {
     ),
     "low_utilization.inference": Advice(
         "Find what the device waits for: input, launches from Python, or synchronisation. Larger batches of "
-        "requests give it more work per launch.",
+        "requests give the device more work per launch.",
         (_INFERENCE,),
     ),
     "memory_unused.inference": Advice("Use larger batches of requests, or a larger KV cache."),
@@ -66,7 +67,7 @@ INFERENCE = {
         "process fewer or shorter requests at once.",
         (_INFERENCE,),
     ),
-    "matrix_units.inference": Advice("Matmuls use them in 16 bit.", (AMP,)),
+    "matrix_units.inference": Advice("Matmuls in 16 bit use matrix units.", (AMP,)),
     "matrix_units.bf16.inference": Advice(
         "Load the weights in bfloat16 (model.to(torch.bfloat16)), or use torch.autocast."
     ),

@@ -22,13 +22,14 @@ TRAINING = {
         (("PyTorch: data loading", f"{DOCS}/data.html"), _TUNING),
     ),
     "data_loading.workers": Advice(
-        "Give the DataLoader more worker processes (num_workers, prefetch_factor), keep them (persistent_workers=True), and "
-        "do less in __getitem__: decode and augment in advance or on the device."
+        "Give the DataLoader more worker processes (num_workers, prefetch_factor), keep the workers alive "
+        "(persistent_workers=True), and reduce the work in __getitem__: decode and augment in advance or on "
+        "the device."
     ),
     "synchronising_calls": Advice(
         (
-            "Read device values (.item(), .cpu(), print(loss)) only every N steps; sum them on the device with "
-            "detach(). Keep conditions on the device: torch.where() instead of nonzero() and boolean masks."
+            "Read device values (.item(), .cpu(), print(loss)) only every N steps; sum the values on the device "
+            "with detach(). Keep conditions on the device: torch.where() instead of nonzero() and boolean masks."
         ),
         (_TUNING, ("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution")),
     ),
@@ -38,9 +39,9 @@ TRAINING = {
     ),
     "deterministic_sync": Advice(
         (
-            "Check whether this run needs torch.use_deterministic_algorithms(True). If it does, replace the "
-            "forward operator by one without scattered sums in its backward pass: slicing or a mask instead "
-            "of torch.gather(), one_hot() and matmul instead of a small embedding."
+            "Check whether this training run needs torch.use_deterministic_algorithms(True). If so, replace the "
+            "forward operator by an operator whose backward pass has no scattered sums: slicing or a mask "
+            "instead of torch.gather(), one_hot() and matmul instead of a small embedding."
         ),
         (
             (
@@ -59,8 +60,8 @@ TRAINING = {
     ),
     "exposed_copies": Advice(
         (
-            "Copy the next batch on a separate torch.cuda.Stream() during the current step: .to(device, "
-            "non_blocking=True) there, then wait_stream() and record_stream() before its use."
+            "Copy the next batch on a separate torch.cuda.Stream() during the current step: call .to(device, "
+            "non_blocking=True) on that stream, then wait_stream() and record_stream() before the batch is used."
         ),
         (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"),),
     ),
@@ -102,7 +103,7 @@ TRAINING = {
     ),
     "compilation": Advice(
         (
-            "Set TORCH_LOGS=recompiles to see the reason. Mark changing sizes with "
+            "Set TORCH_LOGS=recompiles to see why code is compiled again. Mark changing sizes with "
             "torch._dynamo.mark_dynamic() or torch.compile(dynamic=True), and run each shape once as warm-up."
         ),
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
@@ -117,9 +118,9 @@ TRAINING = {
     ),
     "graph_breaks": Advice(
         (
-            "Set TORCH_LOGS=graph_breaks to see the reason, or torch.compile(fullgraph=True) to fail at a "
-            "break. Remove .item(), print() and conditions on tensors from the model, or use torch.where() "
-            "and torch.cond()."
+            "Set TORCH_LOGS=graph_breaks to see the reason of each break, or use torch.compile(fullgraph=True) "
+            "to get an error at a break. Remove .item(), print() and conditions on tensors from the model, or "
+            "use torch.where() and torch.cond()."
         ),
         (("PyTorch: graph breaks", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
@@ -163,24 +164,26 @@ TRAINING = {
     ),
     "one_stream": Advice(
         (
-            "If they are independent, merge them into one batched call (torch.vmap, torch.bmm, one wider "
-            "module). Or run one under torch.cuda.stream(side), with wait_stream() before and after it."
+            "If these modules are independent, merge them into one batched call (torch.vmap, torch.bmm, one "
+            "wider module). Or run one module under torch.cuda.stream(side), with wait_stream() before and after "
+            "that module."
         ),
         (("PyTorch: CUDA streams", f"{DOCS}/notes/cuda.html#cuda-streams"),),
     ),
     "serial_collectives": Advice(
         (
-            "Reduce gradients on a separate stream, as DistributedDataParallel does during the backward "
-            "pass. By hand: call dist.all_reduce(..., async_op=True) in "
-            "Tensor.register_post_accumulate_grad_hook, and wait for all of them before the optimizer step."
+            "Reduce gradients on a separate stream, as DistributedDataParallel does during the backward pass. "
+            "Without DistributedDataParallel: call dist.all_reduce(..., async_op=True) in "
+            "Tensor.register_post_accumulate_grad_hook, and wait for all of these calls before the optimizer "
+            "step."
         ),
         (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{DOCS}/distributed.html")),
     ),
     "small_collectives": Advice(
         (
             "Put gradients into buckets: DistributedDataParallel(bucket_cap_mb=25, "
-            "gradient_as_bucket_view=True). By hand: flatten them into one tensor "
-            "(torch._utils._flatten_dense_tensors), or use torch.distributed.all_reduce_coalesced."
+            "gradient_as_bucket_view=True). Without DistributedDataParallel: flatten the gradients into one "
+            "tensor (torch._utils._flatten_dense_tensors), or use torch.distributed.all_reduce_coalesced."
         ),
         (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"),),
     ),
@@ -201,26 +204,27 @@ TRAINING = {
         (_CUDA_MEMORY,),
     ),
     "low_utilization": Advice(
-        "Find what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
-        "more work per launch; check convergence.",
+        "Find what the device waits for: input, launches from Python, or synchronisation. A larger batch "
+        "gives the device more work per launch; check convergence.",
         (_TUNING,),
     ),
     "low_utilization.unexplained": Advice(
-        "The device was busy with work from before the recording, or from another process, and the "
-        "host waits for it. Start recording earlier: schedule(wait=1, warmup=1, ...)."
+        "The host waits because the device was busy with work from before the recording, or from another "
+        "process. Start recording earlier: schedule(wait=1, warmup=1, ...)."
     ),
     "low_utilization.initialisation": Advice(
         "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). The driver is initialised "
         "once per process."
     ),
     "low_utilization.capture": Advice(
-        "A graph is captured once. To see the steady state, start recording after that: schedule(wait=1, warmup=1, "
-        "...). To name the kernels of replays, put this recording into capture_traces/ next to their trace."
+        "A graph is captured once. To see the steady state, start recording after the capture: "
+        "schedule(wait=1, warmup=1, ...). To see the kernel names of replays, put this recording into the "
+        "folder capture_traces/ next to the replay trace."
     ),
     "low_utilization.unlaunched": Advice("Record the CPU too: profile(activities=[ProfilerActivity.CPU, ...])."),
     "recording_began_mid_flight": Advice(
-        "Start recording while the device is idle: call torch.cuda.synchronize() before, or start before "
-        "the server receives requests."
+        "Start recording while the device is idle: call torch.cuda.synchronize() first, or start before the "
+        "server receives requests."
     ),
     "matrix_units": Advice("Automatic mixed precision runs matmuls and convolutions in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice(
@@ -277,16 +281,16 @@ TRAINING = {
     ),
     "unfused_kernels": Advice(
         (
-            "Compile the module, or the function at this line, with torch.compile: it fuses such runs. Many "
-            "norms and activations also exist as one operator (nn.functional.gelu, rms_norm)."
+            "Compile the module, or the function at this line, with torch.compile, which fuses such sequences of "
+            "kernels. Many norms and activations also exist as one operator (nn.functional.gelu, rms_norm)."
         ),
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
     "pipeline_bubble": Advice(
         (
             "Use more micro-batches per stage, or an interleaved or zero-bubble schedule "
-            "(torch.distributed.pipelining: ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble). Balance "
-            "the stages: compare their ranks in Distributed."
+            "(torch.distributed.pipelining: ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble). Balance the "
+            "stages: compare the ranks of the stages on the Distributed page."
         ),
         (("PyTorch: pipeline parallelism", f"{DOCS}/distributed.pipelining.html"),),
     ),
@@ -323,8 +327,8 @@ TRAINING = {
     ),
     "redundant_casts": Advice(
         (
-            "Cast once and reuse the result: one torch.autocast around the whole step caches weight casts, "
-            "or use model.to(torch.bfloat16). Remove .float() followed by .half()."
+            "Cast each tensor once and reuse the result: one torch.autocast around the whole step caches weight "
+            "casts, or use model.to(torch.bfloat16). Remove .float() followed by .half()."
         ),
         (AMP, _TUNING),
     ),
@@ -336,8 +340,8 @@ TRAINING = {
         (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
     ),
     "redundant_copies.convolutions": Advice(
-        "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last) and the same for the input, with "
-        "torch.backends.cudnn.benchmark = True.",
+        "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last) for the model, and "
+        ".to(memory_format=torch.channels_last) for the input. Set torch.backends.cudnn.benchmark = True.",
         (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
     ),
     "out_of_memory.full": Advice(
@@ -346,8 +350,8 @@ TRAINING = {
     ),
     "out_of_memory.one": Advice(
         (
-            "Check the shapes at this line: a broadcast, an index or a full attention matrix may be larger "
-            "than intended. If it is intended, compute it in chunks."
+            "Check the shapes at this line: a broadcast, an index or a full attention matrix may be larger than "
+            "intended. If the size is intended, compute the tensor in chunks."
         ),
         (_CUDA_MEMORY,),
     ),
@@ -357,8 +361,8 @@ TRAINING = {
         (_CUDA_MEMORY,),
     ),
     "out_of_memory.cpu": Advice(
-        "Free memory of the machine: fewer DataLoader workers (num_workers, prefetch_factor), smaller batches, or data read "
-        "from disk (mmap)."
+        "Free up memory on the machine: use fewer DataLoader workers (num_workers, prefetch_factor), smaller "
+        "batches, or data read from disk (mmap)."
     ),
     "device_copies": Advice(
         (
@@ -389,12 +393,13 @@ TRAINING = {
         (("PyTorch: memory FAQ", f"{DOCS}/notes/faq.html"),),
     ),
     "memory_cache": Advice(
-        "Check whether it stops growing. Limit the number of entries or of shapes (pad inputs to a few lengths)."
+        "Check whether the cache stops growing. Limit the number of its entries or of shapes (pad inputs to "
+        "a few lengths)."
     ),
     "memory_fragmentation": Advice("", (_CUDA_MEMORY,)),
     "memory_fragmentation.before": Advice(
-        "After an evaluation or a warm-up with larger inputs, call torch.cuda.empty_cache() once to "
-        "return the rest. The process can still use this memory for larger inputs."
+        "After an evaluation or a warm-up with larger inputs, call torch.cuda.empty_cache() once to return "
+        "unused memory to the driver. The process can still use this memory for larger inputs."
     ),
     "memory_fragmentation.shapes": Advice(
         "Pad inputs to a few lengths and warm up with the largest one. "
@@ -405,13 +410,13 @@ TRAINING = {
         "alternative. Allocate long-lived tensors (optimizer state, caches) before the first step."
     ),
     "memory_fragmentation.large": Advice(
-        "Allocate the largest tensors first and reuse them, or compute them in chunks. "
+        "Allocate the largest tensors first and reuse these tensors, or compute them in chunks. "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
     "memory_fragmentation.other": Advice("Record a memory snapshot to see pools and streams."),
     "memory_shapes": Advice("Pad inputs to a few lengths (buckets), and warm up with the largest one."),
     "memory_spike": Advice(
-        "Compute it in chunks (of the batch or the vocabulary), in place, in 16 bit, or with a fused operator."
+        "Compute this tensor in chunks (of batch or vocabulary), in place, in 16 bit, or with a fused operator."
     ),
     "snapshot_leak": Advice(
         (
@@ -423,8 +428,8 @@ TRAINING = {
     ),
     "snapshot_fragmentation": Advice(
         (
-            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones. "
-            "If it is not supported, use max_split_size_mb."
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones. If "
+            "this setting is not supported, use max_split_size_mb."
         ),
         (_CUDA_MEMORY,),
     ),
@@ -439,7 +444,7 @@ TRAINING = {
         "Share one pool between captured graphs (torch.cuda.graph_pool_handle()), and delete unused "
         "graphs: a pool is freed with its last graph."
     ),
-    "snapshot_fragmentation.small": Advice("Merge many small tensors with the same lifetime into one."),
+    "snapshot_fragmentation.small": Advice("Merge many small tensors with the same lifetime into one tensor."),
     "snapshot_fragmentation.rest": Advice("Call torch.cuda.empty_cache() once after the phase that needed the memory."),
     "snapshot_out_of_memory.full": Advice(
         (
@@ -450,8 +455,8 @@ TRAINING = {
     ),
     "snapshot_out_of_memory.one": Advice(
         (
-            "Check the requesting line: such a size is often an unintended shape (a broadcast, an index, a "
-            "full attention matrix). Otherwise compute it in chunks."
+            "Check the requesting line: such a size is often an unintended shape (a broadcast, an index, a full "
+            "attention matrix). Otherwise compute the tensor in chunks."
         ),
         (_CUDA_MEMORY,),
     ),
@@ -465,8 +470,8 @@ TRAINING = {
     "snapshot_out_of_memory.pieces": Advice(
         (
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that free memory is "
-            "contiguous. If it is not supported, use max_split_size_mb and garbage_collection_threshold. "
-            "Constant shapes avoid fragmentation."
+            "contiguous. If this setting is not supported, use max_split_size_mb and "
+            "garbage_collection_threshold. Constant shapes avoid fragmentation."
         ),
         (_CUDA_MEMORY,),
     ),
@@ -486,14 +491,15 @@ TRAINING = {
     ),
     "snapshot_reserved_swings": Advice(
         (
-            "Remove torch.cuda.empty_cache() from the loop. If there is none, memory is nearly full and the "
-            "allocator retries: keep shapes constant, or use less memory."
+            "Remove torch.cuda.empty_cache() from the loop. If the loop contains no such call, memory is nearly "
+            "full and the allocator retries: keep shapes constant, or use less memory."
         ),
         (_CUDA_MEMORY,),
     ),
     "snapshot_rising_peaks": Advice(
-        "Find what grows: longer sequences, larger images, a growing batch, or outputs kept until the "
-        "end of the step. Limit it: truncate, bucket by length, or limit the tokens per batch."
+        "Find what grows: longer sequences, larger images, a growing batch, or outputs kept until the end of "
+        "the step. Limit the growth: truncate sequences, bucket them by length, or limit the tokens per "
+        "batch."
     ),
     "snapshot_single_peak": Advice(
         "Make this block smaller: compute in chunks, in 16 bit, or in place. A fused loss needs no full logits."

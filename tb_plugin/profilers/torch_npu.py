@@ -18,14 +18,15 @@ _LEVEL = "Level1 records communication: experimental_config=_ExperimentalConfig(
 _READ_FROM = "read from trace_view.json or ascend_pytorch_profiler_*.db in the profile's folder."
 _ON_HOST = f"recorded with torch_npu.profiler.ProfilerActivity.CPU, and {_READ_FROM}"
 _MEMORY = (
-    "They are recorded with torch_npu.profiler.profile(profile_memory=True). They are read from "
-    "operator_memory.csv or ascend_pytorch_profiler_*.db in the profile's folder."
+    "Allocator events are recorded with torch_npu.profiler.profile(profile_memory=True). They are read "
+    "from operator_memory.csv or ascend_pytorch_profiler_*.db in the profile's folder."
 )
 _LAUNCHES = (
-    "Set TASK_QUEUE_ENABLE=2, so that the queue thread does more work; 0 or ASCEND_LAUNCH_BLOCKING=1 turns the "
-    "queue off. Disable operator compilation (torch.npu.set_compile_mode(jit_compile=False)), and bind processes "
-    "to cores (CPU_AFFINITY_CONF). Use fewer, larger kernels: torch_npu's fused operators and optimizers "
-    "(npu_fusion_attention, NpuFusedAdamW)."
+    "Set TASK_QUEUE_ENABLE=2, so that the queue thread does more of the work. TASK_QUEUE_ENABLE=0 or "
+    "ASCEND_LAUNCH_BLOCKING=1 turns the queue off. Disable operator compilation "
+    "(torch.npu.set_compile_mode(jit_compile=False)), and bind processes to cores (CPU_AFFINITY_CONF). "
+    "Use fewer, larger kernels: torch_npu's fused operators and optimizers (npu_fusion_attention, "
+    "NpuFusedAdamW)."
 )
 _UNLAUNCHED = f"Launches are recorded with ProfilerActivity.CPU at ProfilerLevel.Level1 or higher, and {_READ_FROM}"
 RENAMED = {
@@ -41,12 +42,12 @@ _OWN = {
     "device_events_missing": Advice(f"{_ACTIVITY} torch_npu.profiler.profiler.analyse() parses collected raw data."),
     "view.kernels": Advice(_ACTIVITY),
     "view.launches": Advice(
-        "They are recorded with ProfilerActivity.CPU and ProfilerActivity.NPU at ProfilerLevel.Level1 or higher, "
-        f"and {_READ_FROM}"
+        "Launches are recorded with ProfilerActivity.CPU and ProfilerActivity.NPU at ProfilerLevel.Level1 or "
+        f"higher, and {_READ_FROM}"
     ),
     "view.idle": Advice(_ACTIVITY),
-    "view.operators": Advice(f"They are {_ON_HOST}"),
-    "view.stacks": Advice(f"They are {_ON_HOST} Python calls also need with_stack=True."),
+    "view.operators": Advice(f"Operators are {_ON_HOST}"),
+    "view.stacks": Advice(f"Operators are {_ON_HOST} Python calls also need with_stack=True."),
     "view.backward": Advice(f"Operators of steps that call backward() are {_ON_HOST}"),
     "view.distributed": Advice(_LEVEL),
     "view.memory": Advice(_MEMORY),
@@ -61,8 +62,8 @@ _OWN = {
         "share this work."
     ),
     "slow_first_step": Advice(
-        "Skip the first steps: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators are compiled "
-        "once per shape; torch.npu.set_compile_mode(jit_compile=False) uses precompiled ones.",
+        "Skip the first steps: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators are "
+        "compiled once per shape; torch.npu.set_compile_mode(jit_compile=False) uses precompiled operators.",
     ),
     "matrix_alignment": Advice(
         "Pad the dimension to a multiple of 16, the tile size of a cube unit: vocabulary, number of classes, layer "
@@ -74,17 +75,17 @@ _OWN = {
     ),
     "unfused_optimizer": Advice("Use a fused optimizer such as torch_npu.optim.NpuFusedAdamW, or foreach=True."),
     "unfused_kernels": Advice(
-        f"{_COMPILED} fuses such runs. Many activations and norms also exist as one operator (nn.functional.gelu, "
-        "torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
+        f"{_COMPILED} fuses such sequences of kernels. Many activations and norms also exist as one operator "
+        "(nn.functional.gelu, torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
     ),
     "redundant_copies.convolutions": Advice(
         "Keep tensors in the format that convolutions need (torch_npu.npu_format_cast). Otherwise TransData "
-        "kernels convert them.",
+        "kernels convert the tensors.",
     ),
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),
     "unlaunched": Advice(f"{_UNLAUNCHED} Work queued before the recording has no recorded launch."),
-    "low_utilization.unlaunched": Advice(f"{_UNLAUNCHED} They show what the device waits for."),
+    "low_utilization.unlaunched": Advice(f"{_UNLAUNCHED} Launches show what the device waits for."),
     "fallback_cores": Advice(
         "Use types that AI cores support (int32 instead of int64, float32 instead of float64), or another "
         "operator. Or compute the result once, outside the loop. Newer versions of CANN support more operators on "

@@ -42,8 +42,8 @@ def unknown_notices(out: LeftOut) -> list[Notice]:
         Notice(
             rule="ignored_unknown",
             severity="low",
-            text="torch_trace_ignore names unknown rules: {ignored_rules}.",
-            todo="Correct the rule ids; docs/reference/rules.md lists them.",
+            text="The file torch_trace_ignore contains unknown rule ids: {ignored_rules}.",
+            todo="Correct these ids. docs/reference/rules.md lists all rule ids.",
             figures=[METRICS.figure("ignored_rules", ", ".join(unknown))],
         )
     ]

@@ -76,10 +76,10 @@ def _look(s: Scene) -> Detection | None:
         severity=severity_of(share),
         text=(
             "Exposed communication takes {communication_ns} of each {step_time_mean_ns} step. Other work takes "
-            "{could_hide_ns} and could overlap with it. "
+            "{could_hide_ns} and could overlap with communication. "
         )
-        + ("Process group {process_group} has the largest part: {group_exposed_ns}. " if worst else "")
-        + ("Pipeline sends and receives are excluded: another finding covers them. " if apart else "")
+        + ("Process group {process_group} takes the most: {group_exposed_ns}. " if worst else "")
+        + ("Pipeline sends and receives are excluded, because another finding covers them. " if apart else "")
         + (
             (
                 "Sharding takes {shards_bare_ns} of the exposed communication, including {gathers_bare_ns} "
@@ -90,8 +90,8 @@ def _look(s: Scene) -> Detection | None:
         )
         + ONE_RANK,
         todo=(
-            "Load the traces of all ranks: Distributed then separates waiting from transfer. If most of "
-            "the time is waiting, find the late rank; sending less will not help. If most of it is "
+            "Load the traces of all ranks: the Distributed page then separates waiting from transfer. If most of "
+            "the time is waiting, find the late rank; sending less data will not help. If most of the time is "
             "transfer: "
         )
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
@@ -186,7 +186,7 @@ RULE = Rule(
     title="Exposed communication",
     look=_look,
     order=210,
-    detects="Collectives are exposed: nothing else runs on the GPU during them.",
+    detects="Collectives are exposed: nothing else runs on the GPU at the same time.",
     threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of step time.",
     saving=(
         "Upper bound: the step time during which no communication runs (`could_hide_ns`). Lower "
@@ -201,12 +201,13 @@ RULE = Rule(
         during which only copies run.
 
         A collective reduces gradients if the operator `AccumulateGrad` launches it, or if it directly follows the
-        backward pass. In the lower bound, it starts when its gradients are available and the previous collective
-        has ended. Time after the backward pass stays exposed, at least that of the longest collective. Gradients
-        are available when all kernels launched before the collective have ended.
+        backward pass. For the lower bound, such a collective starts when its gradients are available and the previous
+        collective has ended. Communication after the backward pass stays exposed, at least for the duration of the
+        longest collective. Gradients are available when all kernels launched before the collective have ended.
 
-        With sharded parameters or gradients (FSDP, ZeRO), the finding also reports the time of their collectives
-        (`sharding`). One rank does not show whether it waits or transfers. The Distributed page does.
+        If parameters or gradients are sharded (FSDP, ZeRO), the finding also reports the time of their collectives
+        (`sharding`). The trace of one rank does not show whether the rank waits or transfers. The Distributed page
+        shows both.
     """,
     cases=("", "sharding"),
     needs_kernels=True,

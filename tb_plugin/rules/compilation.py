@@ -55,7 +55,7 @@ def _look(s: Scene) -> Detection | None:
         figures=figures,
         evidence=Link("idle", {"where": "cause:Compilation"}, "Show the wait"),
         why=(
-            "The host waits for the compiler. This is normal in the first steps. In later steps, it "
+            "The host waits for the compiler, which is normal in the first steps. In later steps, compilation "
             "means that a shape, a flag or a function has changed. The bounds assume no compilation."
         ),
         confidence="high",
@@ -70,7 +70,7 @@ RULE = Rule(
     order=150,
     detects="Code is compiled or tuned within steps.",
     threshold="One compilation on a launching thread.",
-    saving="All compilation within steps, except while the thread captures a graph.",
+    saving="The compilation time within steps, except while the thread captures a graph.",
     needs="Events of Dynamo, Inductor or Triton.",
     limits=(
         Limit.CPU,

@@ -91,13 +91,15 @@ RULE = Rule(
     look=_look,
     order=390,
     detects="Kernels only convert the layout or type of tensors.",
-    threshold=f"They take at least {percent(CONVERSION_SHARE)} of the kernel time, excluding communication.",
-    saving="Upper bound: all of these kernels. Lower bound: 0, because the trace does not show which conversions the "
-    "program needs.",
+    threshold=(
+        f"Conversion kernels take at least {percent(CONVERSION_SHARE)} of the kernel time, excluding communication."
+    ),
+    saving="Upper bound: the time of all these kernels. Lower bound: 0, because the trace does not show which "
+    "conversions the program needs.",
     needs=("The type of each kernel (NPUs: column `Type`, with `TransData`, `Transpose`, `TransposeD`, `Cast`)."),
     notes="""
-        The severity is medium at 10 % or more, else low. `redundant_casts` and `redundant_copies` also cover some of
-        these kernels.
+        The severity is medium at 10 % or more, and low otherwise. `redundant_casts` and `redundant_copies` also cover
+        some of these kernels.
     """,
     has_data=states_operations,
     stays_without_saving=True,

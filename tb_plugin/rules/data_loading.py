@@ -77,8 +77,8 @@ RULE = Rule(
     threshold=f"Data loading takes more than {percent(DATALOADER_SHARE)} of step time.",
     saving=(
         "Upper bound: all time in calls of the data loader, as if batches were always ready. Lower bound: "
-        f"{percent(GONE)} of the time during which nothing else runs. The rest remains because batches must be "
-        "handed over and workers compete for the CPU."
+        f"{percent(GONE)} of the time during which nothing else runs. The rest of this time remains because "
+        "batches must be handed over and workers compete for the CPU."
     ),
     notes="""
         The finding shows whether the main process loads the batches or the workers are too slow (`workers`).

@@ -56,9 +56,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "One Python process launches the work of all devices. It copies the model to each device in every "
-            "step, and gathers gradients after the backward pass. The trace does not show how fast one process per "
-            "device would be."
+            "One Python process launches the work of all devices. This process copies the model to each device "
+            "in every step, and gathers gradients after the backward pass. The trace does not show how fast one "
+            "process per device would be."
         ),
         confidence="high",
     )
@@ -82,8 +82,8 @@ RULE = Rule(
     threshold="The trace contains `DataParallel.forward` and more than one GPU.",
     saving="None: the trace does not show how fast one process per GPU would be.",
     notes="""
-        The finding reports the time of collectives and copies between GPUs while no GPU computes (`exchange_ns`).
-        Other rules exclude these collectives.
+        The finding reports the time of collectives and copies between GPUs while no GPU computes (`exchange_ns`). Other
+        rules exclude the collectives of DataParallel.
     """,
     saves=False,
     limits=(Limit.COMMUNICATION,),

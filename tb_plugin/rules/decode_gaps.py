@@ -61,18 +61,18 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(ratio),
         text=(
-            "The device idles {pair_gap_ns} between consecutive decode steps, {pair_gap_ratio} of the "
-            "{pair_period_ns} step-to-step time (mean of {decode_pairs} pairs, including outliers)."
+            "The device is idle for {pair_gap_ns} between consecutive decode steps, {pair_gap_ratio} of the "
+            "{pair_period_ns} step-to-step time. These are means over {decode_pairs} pairs, including outliers."
         ),
         figures=[METRICS.figure(key, value) for key, value in values.items()],
         measure="pair_gap_ratio",
         threshold=SHARE,
         evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
         why=(
-            "No request receives a token during this time. The bounds assume that the host prepares the "
-            "next step while the device works. Upper bound: the whole gap disappears. Lower bound: the "
-            "time that the host waited for the device in the previous step, or the excess over the "
-            "shortest gap. The saving includes time between steps."
+            "No request receives a token between decode steps. The bounds assume that the host prepares the next "
+            "step while the device works. Upper bound: the whole gap disappears. Lower bound: the time that the "
+            "host waited for the device in the previous step, or the gap minus the shortest gap. The saving "
+            "includes time between steps."
         ),
         confidence="medium",
     )
@@ -114,17 +114,18 @@ RULE = Rule(
     order=130,
     detects="The GPUs of a server idle between decode steps.",
     threshold=(
-        f"Gaps take at least {percent(SHARE)} of the step-to-step time of decode steps, over at least {FEWEST} pairs."
+        f"Gaps take at least {percent(SHARE)} of the step-to-step time of decode steps. The trace has at "
+        f"least {FEWEST} pairs of consecutive decode steps."
     ),
     saving=(
-        "Upper bound: all gaps. Lower bound: CPU time between steps that could overlap with GPU work. It is the "
-        "wait for the GPU in the previous step, or the excess over the shortest gap."
+        "Upper bound: all gaps. Lower bound: CPU time between steps that could overlap with GPU work. This "
+        "CPU time is the wait for the GPU in the previous step, or the gap minus the shortest gap."
     ),
     needs="Steps with [modes](../concepts/attribution.md#serving).",
     notes="""
         The bounds assume asynchronous scheduling. Part of the saved time is between steps. Launching ahead also saves
-        launch latency, which adds up to 6 % for gaps of 20 us. `slow_first_step` and `step_outliers` skip traces with
-        several step modes. The severity is high at 20 % or more, medium at 5 % or more.
+        launch latency, which is up to 6 % more for gaps of 20 us. `slow_first_step` and `step_outliers` skip traces
+        with several step modes. The severity is high at 20 % or more, medium at 5 % or more.
     """,
     has_data=is_served,
     needs_kernels=True,

@@ -70,9 +70,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("backward", {}, "Show the backward pass"),
         why=(
-            "The autograd engine launches nothing while it waits, so the device becomes idle. The trace does "
-            "not record whether deterministic algorithms are on. Lower bound: the waits disappear. Upper "
-            "bound: their operators and copies disappear too."
+            "The autograd engine launches nothing while it waits, so the device becomes idle. The trace does not "
+            "record whether deterministic algorithms are on. Lower bound: the waits disappear. Upper bound: the "
+            "operators that wait and their copies disappear too."
         ),
         confidence="medium",
     )

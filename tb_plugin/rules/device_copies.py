@@ -127,14 +127,14 @@ RULE = Rule(
     look=_look,
     order=360,
     detects="The driver copies tensors within the GPU (`Memcpy DtoD`).",
-    threshold=f"They take at least {percent(MIN_SHARE)} of step time, averaged over the GPUs that copy.",
+    threshold=f"These copies take at least {percent(MIN_SHARE)} of step time, averaged over the GPUs that copy.",
     saving=(
-        "Upper bound: all copies and the operators that launch them. Lower bound: 0, because the "
-        "trace does not show which copies the program needs."
+        "Upper bound: the time of all these copies and of the operators that launch them. Lower bound: 0, "
+        "because the trace does not show which copies the program needs."
     ),
     notes="""
         The finding names the Python line and the operators with the most copies. Such an operator is at most four
-        levels above the one that launches the copy. Copies made by kernels are excluded: `redundant_copies` covers
+        levels above the operator that launches the copy. Copies made by kernels are excluded: `redundant_copies` covers
         them.
     """,
     limits=(

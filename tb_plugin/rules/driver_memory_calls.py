@@ -29,11 +29,13 @@ def _look(s: Scene) -> Detection | None:
     if notice is None:
         return None
     rows = s.by_length(usual_calls(s.trace, s.host))
-    why = "Each call blocks the host, and a release also waits until the device is idle."
+    why = "Each of these calls blocks the host. A call that releases memory also waits until the device is idle."
     line = s.line(rows)
     if line:
         figures = [*notice.figures, METRICS.figure("driver_line", line)]
-        notice = replace(notice, text=f"{notice.text} Most of this time is at {{driver_line}}.", figures=figures)
+        notice = replace(
+            notice, text=f"{notice.text} Most of the time of these calls is spent at {{driver_line}}.", figures=figures
+        )
     return Detection(
         replace(notice, why=why, confidence="high", threshold=None), Bounds.exact(Change(s.covered(rows))), rows
     )
@@ -46,10 +48,10 @@ RULE = Rule(
     order=90,
     detects="The allocator calls the driver for memory within steps.",
     threshold="One call that is not part of driver initialisation.",
-    saving="These calls.",
+    saving="The time of these calls.",
     notes="""
-        Calls during driver initialisation do not count. A release that waits for the GPU always counts. The figures
-        are sums over all steps.
+        Calls during driver initialisation do not count. A call that releases memory and waits for the GPU always
+        counts. All times and counts are sums over all steps.
     """,
     cases=("", "segments", "no_steps"),
     limits=(Limit.CPU,),

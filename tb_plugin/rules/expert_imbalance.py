@@ -58,8 +58,9 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="medium",
         text=(
-            "Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean. Experts "
-            "take {experts_ns} per step on this rank, and about {uneven_ns} more on the busiest one."
+            "Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean number of "
+            "tokens. Experts take {experts_ns} per step on the recorded rank, and about {uneven_ns} more on the "
+            "busiest rank."
         ),
         figures=[
             METRICS.figure("rank_tokens_ratio", ratio),
@@ -71,9 +72,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=UNEVEN,
         evidence=Link("parallelism", {}, "Show roles"),
         why=(
-            "All ranks wait until the busiest rank returns its results. Only sizes sent by this rank are "
-            "known; other ranks may differ. Upper bound: the wait caused by the imbalance. Lower bound: "
-            "zero."
+            "All ranks wait until the busiest rank returns its results. Only the amounts that the recorded rank "
+            "sends are known; other ranks may send different amounts. Upper bound: the wait caused by the "
+            "imbalance. Lower bound: zero."
         ),
         confidence="low",
     )
@@ -111,15 +112,19 @@ RULE = Rule(
     look=_look,
     order=230,
     detects="One rank receives many more tokens than the mean, and the others wait for its experts.",
-    threshold=f"It receives at least {UNEVEN} times the mean, and the imbalance costs at least {percent(WORTH)} of the step.",
-    saving=(
-        "Upper bound: the extra time of that rank's experts, but at most the time of the exchanges that return "
-        "results. Lower bound: 0."
+    threshold=(
+        f"The busiest rank receives at least {UNEVEN} times the mean number of tokens. The imbalance costs at "
+        f"least {percent(WORTH)} of the step."
     ),
-    needs="Dispatches with recorded sizes.",
+    saving=(
+        "Upper bound: the extra expert time on the busiest rank, but at most the time of the exchanges that "
+        "return results. Lower bound: 0."
+    ),
+    needs="Token dispatches with recorded sizes.",
     notes="""
-        The mean is weighted by expert time. Only sizes sent by this rank are known, so the confidence is low.
-        Experts within one rank are not compared, because traces do not record their token counts.
+        The mean is weighted by expert time. Only the amounts that the recorded rank sends are known, so the confidence
+        is low. Experts within one rank are not compared, because traces do not record the token counts of single
+        experts.
     """,
     has_data=_is_told,
     needs_kernels=True,

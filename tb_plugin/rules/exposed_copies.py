@@ -61,8 +61,8 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "A stream runs its work in order, so a kernel waits for the copy before it. The bounds assume "
-            "that the data is ready one step ahead. Other work then overlaps 75 % (lower bound) to 100 % "
+            "A stream runs its work in order, so a kernel waits for the preceding copy. The bounds assume that "
+            "the data is ready one step before its use. Other work then overlaps 75 % (lower bound) to 100 % "
             "(upper bound) of these copies."
         ),
         confidence="medium",
@@ -77,11 +77,14 @@ RULE = Rule(
     look=_look,
     order=60,
     detects="Copies to the GPU run on a compute stream while nothing else runs.",
-    threshold=f"Their exposed time is at least {percent(WORTH)} of the step.",
-    saving=f"Upper bound: the copy time that other work of the step can overlap. Lower bound: {percent(HIDDEN)} of it.",
+    threshold=f"The exposed time of these copies is at least {percent(WORTH)} of the step.",
+    saving=(
+        f"Upper bound: the copy time that other work of the step can overlap. Lower bound: {percent(HIDDEN)} "
+        "of this time."
+    ),
     notes="""
-        The CPU does not wait for these copies. The bounds assume that the data is available one step ahead, like a
-        batch.
+        The CPU does not wait for these copies. The bounds assume that the data is available one step before its use, as
+        a batch usually is.
     """,
     needs_kernels=True,
     limits=(Limit.COPIES,),

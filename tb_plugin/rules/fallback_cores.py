@@ -69,8 +69,9 @@ def _look(s: Scene) -> Detection | None:
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Operators without a kernel for the main cores run on fallback cores, many times slower. Upper bound: "
-            "these kernels disappear. The trace does not show how long other kernels would take."
+            "Operators without a kernel for the main cores run on fallback cores, many times slower. Upper "
+            "bound: these kernels disappear. The trace does not show how long the operators would take on the "
+            "main cores."
         ),
         confidence="high",
     )
@@ -83,9 +84,9 @@ RULE = Rule(
     look=_look,
     order=380,
     detects="Kernels run on slow fallback cores because no version exists for the main cores.",
-    threshold="One kernel.",
-    saving="Upper bound: all of these kernels. Lower bound: 0, because the trace does not show how long other kernels "
-    "would take.",
+    threshold="One kernel on fallback cores.",
+    saving="Upper bound: the time of all these kernels. Lower bound: 0, because the trace does not show how "
+    "long the operators would take on the main cores.",
     needs="The core type of each kernel (NPUs: column `Accelerator Core`; AI CPUs are fallback cores).",
     notes="""
         The finding names the operation with the most time and the operator that launched it.

@@ -46,8 +46,8 @@ def _look(s: Scene) -> Detection | None:
         figures=figures,
         evidence=Link("idle", {"where": "cause:Garbage collection"}, "Show the wait"),
         why=(
-            "A collection starts after a certain number of allocations, at any point of the step. It stops all "
-            "Python threads, and other ranks wait. The bounds assume no collection in these steps."
+            "A collection starts after a certain number of allocations, at any point of the step. A collection "
+            "stops all Python threads, and other ranks wait. The bounds assume no collection in these steps."
         ),
         confidence="high",
     )
@@ -60,9 +60,9 @@ RULE = Rule(
     look=_look,
     order=140,
     detects="Python garbage collection runs within steps.",
-    threshold="One collection within a step.",
-    saving="All collections within these steps.",
-    needs="Recorded collections.",
+    threshold="One garbage collection within a step.",
+    saving="The time of all collections within steps.",
+    needs="Recorded garbage collections.",
     limits=(
         Limit.CPU,
         Limit.CPU_ONLY,

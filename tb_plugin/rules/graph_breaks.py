@@ -61,8 +61,9 @@ def _look(s: Scene) -> Detection | None:
         figures=figures,
         evidence=Link("compiled", {"group": "graph_breaks"}, "Show the breaks"),
         why=(
-            "The code after a break is compiled separately: guards are checked again, and nothing is fused across "
-            "the break. The bounds include only checks and wrappers. The saving from fusion is unknown."
+            "The code after a break is compiled separately: guards are checked again, and nothing is fused "
+            "across the break. The bounds include only guard checks and wrappers. The saving from fusion is "
+            "unknown."
         ),
         confidence="high",
     )
@@ -75,13 +76,14 @@ RULE = Rule(
     look=_look,
     order=170,
     detects="Compiled code stops at a graph break and continues in another compiled region.",
-    threshold="One break on a launching thread.",
+    threshold="One graph break on a launching thread.",
     saving=(
-        "Guards and wrappers of the calls after a break. The trace does not show what fusion across a break would save."
+        "The time of guards and wrappers in calls after a break. The trace does not show what fusion across "
+        "a break would save."
     ),
     needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""
-        If Python stacks are recorded, the finding names the line of the break.
+        If Python stacks are recorded, the finding shows the Python line of the break.
     """,
     has_data=has_regions,
     stays_without_saving=True,

@@ -47,13 +47,13 @@ RULE = Rule(
     order=500,
     detects="A GPU idles, and no finding explains most of it.",
     threshold=(
-        f"Its utilization is below {percent(BUSY)}, and `low_utilization` does not apply. All findings together "
-        "save less than half of the idle time."
+        f"The utilization of the GPU is below {percent(BUSY)}, and `low_utilization` does not apply. All "
+        "findings together save less than half of the idle time."
     ),
-    saving="None: the finding names the largest idle cause and its share.",
+    saving="None: the finding shows the largest idle cause and its share of the idle time.",
     notes="""
         The rule runs only if `low_utilization` does not apply. Without `idle_device`, a trace with few findings might
-        suggest a well-used GPU. Another rule may cover the largest cause but find little to save.
+        suggest that the GPU is well used. Another rule may cover the largest idle cause but find little to save.
     """,
     cases=(),
     saves=False,

@@ -33,10 +33,10 @@ def _look(s: Scene) -> Detection | None:
         threshold=STARVED,
         evidence=Link("launches", {}, "Show launches"),
         why=(
-            "Kernels are shorter than their launches, so the queue is empty and the device waits before "
-            "each kernel. The bounds assume that a captured graph launches many kernels at once. Upper "
-            "bound: the graph contains all launches of a step. Lower bound: only those of operators that "
-            "most steps run equally often."
+            "Kernels are shorter than their launches, so the queue is empty and the device waits before each "
+            "kernel. The bounds assume that a captured graph launches many kernels at once. Upper bound: the "
+            "graph contains all launches of a step. Lower bound: the graph contains only launches of operators "
+            "that run equally often in most steps."
         ),
         confidence="high",
     )
@@ -98,18 +98,19 @@ RULE = Rule(
         f"also at least a third of the idle time."
     ),
     saving=(
-        "Upper bound: CPU time from a step's first launch to its last, minus time that other rules cover. Lower "
-        "bound: top-level operators that most steps run equally often, except the first one per step and thread."
+        "Upper bound: CPU time from a step's first launch to its last, minus time that other rules cover. "
+        "Lower bound: CPU time of top-level operators that run equally often in most steps, except the first "
+        "operator per step and thread."
     ),
     notes="""
-        Steps have at least 20 launches. Half of the kernels are no longer than the CPU time per launch
-        (`launch_every_ns`). Launch idle time is idle time while the CPU is in operators or launch calls, plus typical
-        launch latency. For the threshold of a third, idle time excludes latency between kernels and waits for other
-        streams. Gaps with more than 1 ms of launch idle time are excluded: an operator then loads code or computes on
-        the CPU.
+        The rule applies only to steps that have at least 20 launches. At least half of the kernels must be no longer
+        than the CPU time per launch (`launch_every_ns`). Launch idle time is idle time while the CPU is in operators or
+        launch calls, plus typical launch latency. For the threshold of a third, idle time excludes latency between
+        kernels and waits for other streams. Gaps with more than 1 ms of launch idle time are excluded: an operator then
+        loads code or computes on the CPU.
 
-        The lower bound assumes that a graph launches the repeated operators at once. With a single recorded step,
-        no repetition is known and the lower bound is 0.
+        The lower bound assumes that a graph launches the repeated operators at once. With a single recorded step, no
+        repetition is known and the lower bound is 0.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

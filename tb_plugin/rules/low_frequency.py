@@ -89,15 +89,15 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(slow / busy),
-        text=f"{s.each} kernels run for {{low_frequency_ns}} ({{low_frequency_ratio}} of their time) below "
-        "{normal_hertz}. The lowest core frequency is {lowest_hertz}.",
+        text=f"{s.each} kernels run for {{low_frequency_ns}} ({{low_frequency_ratio}} of the kernel time) at a "
+        f"core frequency below {{normal_hertz}}. The lowest core frequency is {{lowest_hertz}}.",
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="low_frequency_ratio",
         threshold=LOW_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Cores slow down when a device is too hot or draws too much power. Upper bound: kernels scale "
-            "with the frequency. Memory-bound kernels gain less. Other ranks wait for a slow rank."
+            "Cores slow down when a device is too hot or draws too much power. Upper bound: kernel speed is "
+            "proportional to the frequency. Memory-bound kernels gain less. Other ranks wait for a slow rank."
         ),
         confidence="high",
     )
@@ -112,10 +112,13 @@ RULE = Rule(
     look=_look,
     order=400,
     detects="Kernels run while the core frequency is below the working frequency.",
-    threshold=f"This takes at least {percent(LOW_SHARE)} of the kernel time, excluding communication.",
+    threshold=(
+        f"Kernel time at a reduced frequency is at least {percent(LOW_SHARE)} of the kernel time, excluding "
+        "communication."
+    ),
     saving=(
-        "Upper bound: the time that kernels gain at full frequency. Lower bound: 0, because memory-bound kernels "
-        "gain nothing."
+        "Upper bound: the time that kernels save at full frequency. Lower bound: 0, because memory-bound "
+        "kernels save nothing."
     ),
     needs=("A counter of the core frequency (NPUs: 1800 MHz under load and 800 MHz idle, according to the vendor)."),
     notes="""

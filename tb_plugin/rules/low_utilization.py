@@ -67,12 +67,12 @@ RULE = Rule(
     order=490,
     detects="A GPU is idle most of the time, and other findings explain less than half of it.",
     threshold=(
-        f"Its utilization is below {percent(LOW_UTILIZATION)}, and all findings together save less than "
-        f"{percent(EXPLAINED)} of the idle time."
+        f"The utilization of the GPU is below {percent(LOW_UTILIZATION)}, and all findings together save less "
+        f"than {percent(EXPLAINED)} of the idle time."
     ),
-    saving="None: the finding names the largest idle cause and its share.",
+    saving="None: the finding shows the largest idle cause and its share of the idle time.",
     notes="""
-        For the 200 longest idle periods of that cause, the finding also names the CPU activity, operator and Python
+        For the 200 longest idle periods with that cause, the finding also shows the CPU activity, operator and Python
         line. Waiting for the GPU is not a separate cause: if work was launched long before it started, the cause
         remains *Unexplained*.
     """,

@@ -119,7 +119,7 @@ RULE = Rule(
     look=_look,
     order=290,
     detects="16-bit matmuls are slow because a dimension is not a multiple of 8.",
-    threshold=f"They take at least {percent(ALIGNMENT_SHARE)} of the kernel time.",
+    threshold=f"These matmuls take at least {percent(ALIGNMENT_SHARE)} of the kernel time.",
     saving=(
         "The extra time compared with aligned matmuls of this trace, for the padded size. Upper "
         "bound: compared with the 5th percentile of the time per operation of aligned matmuls. Lower "
@@ -129,8 +129,8 @@ RULE = Rule(
     needs="Input shapes and types.",
     notes="""
         A matmul counts if its kernel uses no matrix units or is slow. A kernel is slow if its time per operation is
-        more than twice the 75th percentile of aligned matmuls. Kernels below 10 us are excluded. The finding names the
-        operator, its shapes and the dimension.
+        more than twice the 75th percentile of aligned matmuls. Kernels below 10 us are excluded. The finding shows the
+        operator, its shapes and the dimension that is not a multiple of 8.
     """,
     limits=(Limit.GPU,),
 )

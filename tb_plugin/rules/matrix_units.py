@@ -61,9 +61,9 @@ def _look(s: Scene) -> Detection | None:
         measure="matrix_eligible_ratio",
         threshold=MATRIX_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        why=f"Matmuls and convolutions are several times slower without {units}. Upper bound: they reach the device's "
-        "16-bit peak. Lower bound: a third of it. Without recorded shapes, the bounds assume twice the speed. "
-        "Casts and other kernels are not counted.",
+        why=f"Matmuls and convolutions are several times slower without {units}. Upper bound: matmuls and "
+        "convolutions reach the device's 16-bit peak. Lower bound: a third of this peak. Without recorded "
+        "shapes, the bounds assume twice the speed. The bounds ignore casts and other kernels.",
         confidence="medium",
     )
     plain = plain_products(s)
@@ -122,24 +122,23 @@ RULE = Rule(
     threshold=f"Kernels of eligible operators that use no matrix units take at least {percent(MATRIX_SHARE)} of the kernel "
     "time.",
     saving=(
-        "Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: at a third of it. Without "
-        "shapes, and for convolutions, the upper bound assumes a speedup by the ratio of the peaks. "
-        "The lower bound assumes twice the speed. None if the GPU's peaks are unknown."
+        "Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: kernels run at a third of this "
+        "peak. Without shapes, and for convolutions, the upper bound assumes a speedup by the ratio of the "
+        "peaks. The lower bound assumes twice the speed. There are no bounds if the GPU's peaks are unknown."
     ),
     needs="A GPU with matrix units, and recorded operators.",
     notes="""
-        Only innermost eligible operators count. Fused attention does not count, because it uses matrix units in
-        float32 too. The badge is `matrix_eligible_ratio`: kernel time of eligible operators divided by that of all
-        operators.
+        Only innermost eligible operators count. Fused attention does not count, because it uses matrix units in float32
+        too. The badge is `matrix_eligible_ratio`: kernel time of eligible operators divided by that of all operators.
 
         The saving covers matmuls and convolutions that are known not to use matrix units. For `mm`, `bmm`, `addmm` and
-        `baddbmm`, the rule computes the number of operations and bytes from the shapes. The slower of the two
-        determines the time. Kernels below 10 us add nothing to the lower bound. The bounds exclude gains of other
-        kernels and the cost of casts. The table [Peaks of GPUs](#peaks-of-gpus) lists the peaks.
+        `baddbmm`, the rule computes the number of operations and bytes from the shapes. The assumed time is that of the
+        operations or that of the bytes, whichever is longer. Kernels below 10 us add nothing to the lower bound. The
+        bounds exclude gains of other kernels and the cost of casts. The table [Peaks of GPUs](#peaks-of-gpus) lists the
+        peaks.
 
-        Formats by device: float16 from compute capability 7.0, bfloat16 and TF32 from 8.0, FP8 from 8.9. AMD:
-        float16 and bfloat16 from MI100, FP8 from MI300. The advice names only formats that all used devices
-        support.
+        Formats by device: float16 from compute capability 7.0, bfloat16 and TF32 from 8.0, FP8 from 8.9. AMD: float16
+        and bfloat16 from MI100, FP8 from MI300. The advice names only formats that all used devices support.
     """,
     cases=("", "bf16", "fp16", "tf32"),
     limits=(Limit.GPU,),

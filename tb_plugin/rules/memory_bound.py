@@ -88,9 +88,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=BOUND_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "These kernels read memory for at least half of their time. They compute for at most half of "
-            "the reading time. Fewer bytes make them faster; faster cores do not. The trace does not "
-            "show how many bytes the program needs."
+            "These kernels read memory for at least half of their time. They compute for at most half of the "
+            "reading time. Reading fewer bytes makes these kernels faster; faster cores do not. The trace does "
+            "not show how many bytes the program needs."
         ),
         confidence="high",
     )
@@ -103,7 +103,7 @@ RULE = Rule(
     look=_look,
     order=410,
     detects="Kernels read memory for most of their time.",
-    threshold=f"They take at least {percent(BOUND_SHARE)} of the kernel time, excluding communication.",
+    threshold=f"These kernels take at least {percent(BOUND_SHARE)} of the kernel time, excluding communication.",
     saving="None: the trace does not show what fewer bytes would save.",
     needs="PMU counters of NPUs: `mte2`, `mac` and `vec`.",
     notes="""

@@ -78,11 +78,14 @@ RULE = Rule(
     look=_look,
     order=70,
     detects="Offloaded tensors are copied to the CPU and back while nothing else runs.",
-    threshold=f"Their exposed time is at least {percent(WORTH)} of the step.",
-    saving=("Lower bound: the exposed time. Upper bound: all of these copies, with their calls and operators."),
+    threshold=f"The exposed time of these copies is at least {percent(WORTH)} of the step.",
+    saving=(
+        "Lower bound: the exposed time of these copies. Upper bound: the time of all these copies, including "
+        "their calls and operators."
+    ),
     needs="Copies with an offloading [role](../concepts/attribution.md#parallelism).",
     notes="""
-        Other rules exclude copies of offloaded tensors to the GPU.
+        Other rules ignore copies that bring offloaded tensors back to the GPU.
     """,
     has_data=_is_offloading,
     needs_kernels=True,

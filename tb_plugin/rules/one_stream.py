@@ -157,7 +157,10 @@ RULE = Rule(
     look=_look,
     order=420,
     detects="Neighbouring modules run one after another, although their kernels fill only part of the GPU.",
-    threshold=f"The shorter modules of such pairs take more than {percent(OVERLAP_SHARE)} of step time (`could_overlap_ns`).",
+    threshold=(
+        f"In pairs of such modules, the shorter modules together take more than {percent(OVERLAP_SHARE)} of "
+        "step time (`could_overlap_ns`)."
+    ),
     saving=("None: dependent modules cannot overlap, and the trace does not record dependencies."),
     needs="Modules, and blocks per multiprocessor.",
     notes="""

@@ -18,8 +18,8 @@ RULE = Rule(
     look=_look,
     order=10,
     detects="A memory request failed.",
-    threshold="One failed request.",
-    saving="None: the program fails here unless it catches the error.",
+    threshold="One failed memory request.",
+    saving="None: the program stops with an error unless it catches the error.",
     needs="`[OutOfMemory]` events, which PyTorch 2.1 and newer record together with allocator events.",
     notes="""
         The finding describes the first failed request: time, requested bytes, Python line and operator. It also

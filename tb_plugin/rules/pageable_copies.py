@@ -72,9 +72,10 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "The host launches nothing until the copy ends, and the device is idle. The bounds assume pinned "
-            "memory, copied one batch ahead on a separate stream. The waits then disappear. Other work, if long "
-            "enough, overlaps 75 % (lower bound) to 100 % (upper bound) of the copies."
+            "The host launches nothing until the copy ends, and the device is idle. The bounds assume that the "
+            "data is in pinned memory and is copied one batch ahead on a separate stream. The waits then "
+            "disappear. Other work, if long enough, overlaps 75 % (lower bound) to 100 % (upper bound) of the "
+            "copies."
         ),
         confidence="high" if pageable else "medium",
     )
@@ -88,15 +89,15 @@ RULE = Rule(
     look=_look,
     order=50,
     detects="The CPU waits for copies to the GPU.",
-    threshold=f"The calls and copies take at least {percent(WORTH)} of the step.",
+    threshold=f"These calls and copies take at least {percent(WORTH)} of the step.",
     saving=(
-        f"Lower bound: the calls that wait, and {percent(HIDDEN)} of the copy time that other work of the step can "
-        "overlap. Upper bound: all copies and the operators around them."
+        f"Lower bound: the time of the calls that wait, and {percent(HIDDEN)} of the copy time that other "
+        "work can overlap. Upper bound: the time of all these copies and of the operators around them."
     ),
     notes="""
-        A copy counts in three cases: its memory is reported as pageable, its call returned after the copy ended, or
-        its operator waits. The bounds assume pinned memory, copied one batch ahead on a separate stream.
-        `repeated_copies` covers data that is copied repeatedly.
+        A copy counts in three cases: its memory is reported as pageable, its call returned after the copy ended, or its
+        operator waits. The bounds assume that the data is in pinned memory and is copied one batch ahead on a separate
+        stream. `repeated_copies` covers data that is copied repeatedly.
     """,
     limits=(
         Limit.CPU,

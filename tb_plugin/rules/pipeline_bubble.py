@@ -57,8 +57,8 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("parallelism", {}, "Show roles"),
         why=(
             "A waiting stage computes nothing. More micro-batches, or several stages per rank, shorten the wait. "
-            "One rank cannot separate waiting from transfer: the lower bound is zero, the upper bound all of this "
-            "time."
+            "The trace of one rank cannot separate waiting from transfer. So the lower bound is zero, and the "
+            "upper bound is all of this time."
         ),
         confidence="medium",
     )
@@ -77,15 +77,15 @@ RULE = Rule(
     look=_look,
     order=220,
     detects="A pipeline stage only waits for other stages, or sends and receives data.",
-    threshold=f"This takes more than {percent(BUBBLE_SHARE)} of step time.",
+    threshold=f"Waiting and transfer take more than {percent(BUBBLE_SHARE)} of step time.",
     saving=(
-        "Upper bound: all of these transfers. Lower bound: 0, because every schedule that fills and drains a "
-        "pipeline has a bubble."
+        "Upper bound: the time of all these transfers. Lower bound: 0, because every schedule that fills and "
+        "drains a pipeline has a bubble."
     ),
     needs="Transfers with a pipeline [role](../concepts/attribution.md#parallelism).",
     notes="""
-        One rank does not show how much of this time is waiting and how much is transfer. `communication` excludes
-        these transfers.
+        The trace of one rank does not show how much of the bubble is waiting and how much is transfer. `communication`
+        excludes these transfers.
     """,
     has_data=_is_pipeline,
     needs_kernels=True,

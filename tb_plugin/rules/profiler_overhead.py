@@ -91,9 +91,9 @@ def _look(s: Scene) -> Detection | None:
         figures=figures,
         evidence=Link("idle", {"where": "cause:Profiler"}, "Show the wait") if len(own) else None,
         why=(
-            "Code that is slow only while recorded needs no fix, and other findings look larger than they "
-            "are. Lower bound: profiler work on launching threads and waits for the profiler. Upper bound: "
-            "all recorded profiler work."
+            "Code that is slow only while recorded needs no fix. The profiler makes other findings look larger "
+            "than they are. Lower bound: profiler work on launching threads and waits for the profiler. Upper "
+            "bound: all recorded profiler work."
         ),
         confidence="medium",
     )
@@ -122,12 +122,12 @@ RULE = Rule(
     order=200,
     detects="The profiler itself slows down the recorded program.",
     threshold=(
-        f"Recorded profiler time is at least {percent(OVERHEAD_SHARE)} of step time. Or the profiler records at least "
-        f"{CALLS_A_MS} Python calls per millisecond (`stacks`)."
+        f"Profiler work takes at least {percent(OVERHEAD_SHARE)} of step time, or at least {CALLS_A_MS} "
+        "Python calls per millisecond are recorded (`stacks`)."
     ),
     saving=(
-        "Upper bound: all recorded time of the profiler. Lower bound: the part during which "
-        "launching threads start nothing or wait for the profiler. None for the finding about Python "
+        "Upper bound: all recorded time of the profiler. Lower bound: the part during which launching "
+        "threads start nothing or wait for the profiler. There are no bounds for the finding about Python "
         "calls, because the trace does not show the cost of stacks."
     ),
     notes="""

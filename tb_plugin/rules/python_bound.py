@@ -146,14 +146,14 @@ RULE = Rule(
     threshold=f"The GPU is idle for at least {percent(PYTHON_SHARE)} of the median step while no operator or call is "
     "running.",
     saving=(
-        "Upper bound: all time during which no launching thread is in an operator or call. Lower bound: the part "
-        "in the slowest Python lines, at most three, each with at least 10 % of that time. Without recorded "
-        "stacks, the lower bound is 0."
+        "Upper bound: all time during which no launching thread is in an operator or call. Lower bound: the "
+        "part in the slowest Python lines, at most three, each with at least 10 % of all this time. Without "
+        "recorded stacks, the lower bound is 0."
     ),
     needs="Operators, and at least 20 launches per step.",
     notes="""
-        The rule is skipped if unknown causes take more than half as much idle time as Python: operators may be missing.
-        If stacks are recorded, lines of framework code do not count.
+        The rule is skipped if unexplained idle time is more than half of the idle time due to Python. Operators may
+        then be missing. If stacks are recorded, lines of framework code do not count.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

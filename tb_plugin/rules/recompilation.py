@@ -77,12 +77,12 @@ RULE = Rule(
     look=_look,
     order=160,
     detects="A function is recompiled within steps.",
-    threshold="One function whose region was compiled before.",
+    threshold="One function that is compiled again.",
     saving="The time of these compilations, which is also part of the saving of `compilation`.",
     needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""
-        In the name of a recompiled region, the second number is above 0. The finding names the regions and reports the
-        number of failed guards.
+        In the name of a recompiled region, the second number is above 0. The finding shows these regions and the number
+        of failed guards.
     """,
     has_data=has_regions,
     limits=(

@@ -68,7 +68,7 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
             "Activation checkpointing trades time for memory: the backward pass computes dropped activations "
-            "again. The bounds assume that all activations stay in memory. Check that they fit."
+            "again. The bounds assume that all activations stay in memory, so check that they fit."
         ),
         confidence="high",
     )
@@ -103,9 +103,9 @@ RULE = Rule(
     detects="The backward pass runs forward code again (activation checkpointing).",
     threshold=f"Storing all activations would save at least {percent(WORTH)} of the step.",
     saving=(
-        "The recomputed GPU work, excluding transfers between pipeline stages. For CPU time, the "
-        "lower bound covers the recomputed operators. The upper bound covers the whole "
-        "recomputation, excluding nested backward passes."
+        "The time of recomputed GPU work, excluding transfers between pipeline stages. For CPU time, the "
+        "lower bound covers the recomputed operators. The upper bound covers the whole recomputation, "
+        "excluding nested backward passes."
     ),
     needs="Work that is [computed again](../concepts/attribution.md#computed-again).",
     notes="""

@@ -72,9 +72,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Casts of the same shape and type at one line probably cast the same tensor; the trace does "
-            "not show this. Lower bound: one cast per module call remains. Upper bound: one per step "
-            "remains. Both bounds assume that round-trip casts disappear."
+            "Casts of the same shape and type at one line probably cast the same tensor; the trace does not show "
+            "this. Lower bound: one cast per module call remains. Upper bound: one cast per step remains. Both "
+            "bounds assume that round-trip casts disappear."
         ),
         confidence="medium",
     )
@@ -169,15 +169,16 @@ RULE = Rule(
     detects="The same tensor is cast repeatedly, or cast to another type and back.",
     threshold=f"These casts take at least {percent(CAST_SHARE)} of the kernel time.",
     saving=(
-        "Lower bound: all but the first cast per module call, or per weight and step, and both casts of a round "
-        "trip. Upper bound: all but the first cast per step, with their operators."
+        "Lower bound: the time of all casts except the first per module call, or per weight and step. Both "
+        "casts of a round trip count. Upper bound: the time of all casts except the first per step, "
+        "including their operators."
     ),
     needs="Input shapes and types.",
     notes="""
-        Three cases count. First, one Python line launches at least four casts (`aten::_to_copy`) of the same shape
-        and type in one module call. Second, a module casts the same weight again in a step, as under autocast.
-        Third, a cast directly follows one of the same shape and converts back to the first type. The trace does not
-        show whether it is the same tensor.
+        Three cases count. First, one Python line launches at least four casts (`aten::_to_copy`) of the same shape and
+        type in one module call. Second, a module casts the same weight again in a step, as under autocast. Third, a
+        cast directly follows another cast of the same shape and converts back to the original type. The trace does not
+        show whether these casts read the same tensor.
     """,
     limits=(Limit.GPU,),
 )

@@ -62,8 +62,8 @@ def _look(s: Scene) -> Detection | None:
         threshold=COPY_SHARE,
         evidence=Link("kernels", {"where": "class:copy"}, "Show kernels"),
         why=(
-            "These copies compute nothing. The bounds assume tensors created in the layout in which they are used. "
-            "Two uses with different layouts still need a copy."
+            "These copies compute nothing. The bounds assume that tensors are created in the layout in which "
+            "they are used. A tensor that is used in two layouts still needs a copy."
         ),
         confidence="medium",
     )
@@ -80,10 +80,10 @@ RULE = Rule(
     look=_look,
     order=350,
     detects="Kernels copy tensors only to change their layout in memory.",
-    threshold=f"They take at least {percent(COPY_SHARE)} of the kernel time.",
+    threshold=f"These copies take at least {percent(COPY_SHARE)} of the kernel time.",
     saving=(
-        "Lower bound: these kernels. Upper bound: also their operators. Both assume tensors created in the layout in "
-        "which they are used."
+        "Lower bound: the time of these kernels. Upper bound: also the time of their operators. Both bounds "
+        "assume that tensors are created in the layout in which they are used."
     ),
     notes="""
         A copy counts if its kernel has the class `copy` and runs below `aten::contiguous` or `aten::reshape`. Input

@@ -131,8 +131,8 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="medium",
         text=(
-            "{repeated_copy_line} seems to copy the same data to the device {repeated_copies} times per "
-            "step, {repeated_copy_bytes} in all. This takes {repeated_copy_ns} on the host."
+            "{repeated_copy_line} seems to copy the same data to the device {repeated_copies} times per step, "
+            "{repeated_copy_bytes} in all. These copies take {repeated_copy_ns} on the host."
         ),
         figures=[
             METRICS.figure("repeated_copy_line", s.line(row)),
@@ -143,8 +143,8 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
             "Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step remains. "
-            "Upper bound: no copy remains. The trace does not record the tensor. Line, operator, shape and size "
-            "repeat, with no batch or backward pass in between."
+            "Upper bound: no copy remains. The trace does not record which tensor is copied. But line, operator, "
+            "shape and size repeat, with no batch or backward pass in between."
         ),
         confidence="medium",
     )
@@ -165,17 +165,18 @@ RULE = Rule(
     look=_look,
     order=80,
     detects="One Python line copies the same data to the GPU repeatedly.",
-    threshold=f"Each step with such copies has at least two of them. Together they take at least {percent(WORTH)} "
-    f"of the step.",
+    threshold="Each step that has such copies has at least two. Together, these copies take at least "
+    f"{percent(WORTH)} of the step.",
     saving=(
-        "Upper bound: all of these copies and their operators. Lower bound: all but the first copy "
-        "per step. The saving of the first copy is that of a prefetched copy in `pageable_copies`."
+        "Upper bound: the time of all these copies and their operators. Lower bound: the time of all copies "
+        "except the first per step. The saving of the first copy is that of a prefetched copy in "
+        "`pageable_copies`."
     ),
-    needs="Python lines, steps and a backward pass.",
+    needs="Recorded Python lines, steps and a backward pass.",
     notes="""
-        Copies are repeated if line, operator, shapes and bytes are the same each time. Between them, no batch is
-        loaded and no backward operator runs. The trace does not record which tensor is copied. Layers of the same
-        shape, moved to the GPU by one line, look the same, so the confidence is medium.
+        Copies are repeated if line, operator, shapes and bytes are the same each time. Between them, no batch is loaded
+        and no backward operator runs. The trace does not record which tensor is copied. The confidence is medium,
+        because one line of code may move several layers of the same shape to the GPU.
     """,
     limits=(Limit.COPIES,),
 )

@@ -27,8 +27,8 @@ def _look(s: Scene) -> Detection | None:
         replace(
             notice,
             why=(
-                "Returning memory waits for the device, and requesting it again blocks the host. The finding about "
-                "driver calls shows their cost."
+                "Returning memory to the driver waits for the device, and requesting memory again blocks the host. "
+                "The finding about driver calls shows the cost."
             ),
             confidence="high",
         ),
@@ -43,13 +43,14 @@ RULE = Rule(
     look=_look,
     order=470,
     detects="The allocator returns reserved memory to the driver and requests it again.",
-    threshold="At least 3 drops of reserved memory, returning at least 1 % of the peak on average.",
+    threshold="Reserved memory drops at least 3 times, on average by at least 1 % of its peak.",
     saving="None: `driver_memory_calls` includes these calls.",
     needs="Steps and allocator events.",
     notes="""
-        `reserved_cycles` is the number of drops, `returned_bytes` their sum. `driver_memory_ns` is the time of driver
-        memory calls without driver initialisation. On the Memory page, the severity is medium if this time exceeds 5 %
-        of step time. There, the finding also names the operator that requested the most memory after a drop.
+        `reserved_cycles` is the number of times that reserved memory drops. `returned_bytes` is the sum of these drops.
+        `driver_memory_ns` is the time of driver memory calls, excluding driver initialisation. On the Memory page, the
+        severity is medium if this time exceeds 5 % of step time. The finding on the Memory page also shows which
+        operator requested the most memory after reserved memory dropped.
     """,
     saves=False,
 )

@@ -66,9 +66,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=SERIAL_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Work on a stream runs in order, so the rest of the backward pass waits without needing the result. "
-            "Lower bound: overlap with the rest of the backward pass. Upper bound: overlap with the whole step. "
-            "Both assume that computation and communication do not slow each other down."
+            "Work on a stream runs in order, so the rest of the backward pass waits needlessly. Lower bound: the "
+            "collectives overlap with the rest of the backward pass. Upper bound: they overlap with the whole "
+            "step. Both bounds assume that computation and communication do not slow each other down."
         ),
         confidence="high",
     )
@@ -89,8 +89,11 @@ RULE = Rule(
     look=_look,
     order=240,
     detects="Collectives reduce gradients on the compute stream.",
-    threshold=f"They take more than {percent(SERIAL_SHARE)} of step time.",
-    saving=("Upper bound: overlap with the whole step. Lower bound: overlap with the rest of the backward pass."),
+    threshold=f"These collectives take more than {percent(SERIAL_SHARE)} of step time.",
+    saving=(
+        "Upper bound: the collectives overlap with the whole step. Lower bound: they overlap with the rest "
+        "of the backward pass."
+    ),
     notes="""
         The bounds assume that computation and communication do not slow each other down.
     """,

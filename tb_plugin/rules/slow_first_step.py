@@ -15,12 +15,13 @@ FIRST = 1.5
 """Minimum duration of the first step, as a multiple of the median of the other steps."""
 _WORDS = Words(
     text=(
-        "The first recorded step takes {unusual_ns}, the others {usual_step_ns} (median). The "
+        "The first recorded step takes {unusual_ns}; the other steps take {usual_step_ns} (median). The "
         "difference is {excess_ratio} of all step time."
     ),
     why=(
-        "This cost occurs once. It makes the mean step time of this recording too high. Upper bound: the "
-        "first step takes as long as the others. Lower bound: it exceeds them by up to twice their range."
+        "A slow first step occurs once, but makes the mean step time of this recording too high. Upper "
+        "bound: the first step takes as long as the other steps. Lower bound: the first step exceeds the "
+        "other steps by up to twice their range."
     ),
     advice={},
 )
@@ -51,25 +52,25 @@ RULE = Rule(
     title="Slow first step",
     look=_look,
     order=180,
-    detects="The first recorded step takes much longer than the others.",
-    threshold=f"It takes more than {FIRST} times the median of the others. It exceeds the median by more than {FAR} median "
-    "absolute deviations.",
+    detects="The first recorded step takes much longer than the other steps.",
+    threshold=f"The first step takes more than {FIRST} times the median of the other steps. It exceeds this median "
+    f"by more than {FAR} median absolute deviations.",
     saving=(
-        "The excess of the first step, spread over the selected steps. Lower bound: its time, minus "
-        "the longest other step, minus twice the range of the other steps. Upper bound: its time, "
-        "minus the shortest other step, plus twice that range, plus the gain in the next step."
+        "The excess of the first step, spread over the selected steps. Lower bound: the time of the first "
+        "step, minus the longest other step, minus twice the range of the other steps. Upper bound: the time "
+        "of the first step, minus the shortest other step, plus that range twice, plus the next step's gain."
     ),
-    needs="The first recorded step and at least three others.",
+    needs="The first recorded step and at least three other steps.",
     notes="""
         The excess is at least 1 % of the time of all steps. At least half of the excess is beyond the longest other
         step; otherwise other steps are slow too. If the CPU is busy for 90 % of the steps and no GPU is, CPU times are
         compared. In the total saving, this step counts with its excess plus the saving in other steps. If the other
         findings save more in this step, their saving counts instead.
 
-        `differs` names the part of the step that grew most: kernels, copies, communication, or idle time by cause.
-        `differs_row` names the Python line, operator or call responsible, if it explains at least a tenth of that
-        part. The finding mentions compilation if it is at least half of the excess: `compilation` saves the same
-        time.
+        `differs` is the part of the step whose time exceeds that of the other steps most: kernels, copies,
+        communication, or idle time by cause. `differs_row` is the Python line, operator or call responsible, if it
+        explains at least a tenth of that part. The finding mentions compilation if compilation takes at least half of
+        the excess, because the rule `compilation` saves the same time.
     """,
     limits=(
         Limit.CPU,

@@ -47,8 +47,9 @@ def _look(s: Scene) -> Detection | None:
         figures=list(found.figures),
         evidence=Link("launches", {}, "Show launches"),
         why=(
-            "The saving assumes a batch twice as large. Lower bound: device work takes twice as long. Upper bound: "
-            "it takes the same time. Both assume that data loading keeps up; convergence may change."
+            "The saving assumes a batch twice as large. Lower bound: device work takes twice as long. Upper "
+            "bound: device work takes as long as before. Both bounds assume that data loading keeps up; "
+            "convergence may change."
         ),
         confidence="medium",
     )
@@ -68,15 +69,15 @@ RULE = Rule(
     look=_look,
     order=110,
     detects="A training run waits for launches, so a larger batch would hardly take longer.",
-    threshold=f"Launch idle time is at least {percent(MOSTLY_STARVED)} of the step, as in `launch_bound`.",
+    threshold=f"Launch idle time, as defined for `launch_bound`, is at least {percent(MOSTLY_STARVED)} of the step.",
     saving=(
-        "The step time saved for the same number of samples: a step with twice the batch counts as "
-        "two steps. The lower bound doubles the time of all GPU work; the upper bound keeps it."
+        "The step time saved for the same number of samples: a step with twice the batch counts as two "
+        "steps. The lower bound doubles the time of all GPU work; the upper bound leaves this time unchanged."
     ),
     needs="Backward operators.",
     notes="""
-        The rule is skipped if data loading takes more than 5 % of the step. It is also skipped if more than half of
-        the GPU memory was allocated. Both bounds assume that the data loader keeps up. They ignore convergence.
+        The rule is skipped if data loading takes more than 5 % of the step. It is also skipped if more than half of the
+        GPU memory was allocated. Both bounds assume that the data loader keeps up, and ignore convergence.
         `launch_bound` includes most of this saving too.
     """,
     needs_kernels=True,

@@ -108,8 +108,8 @@ def _look(s: Scene) -> Detection | None:
         severity="medium",
         text=(
             "Gradients are reduced in {small_collectives} collectives of {small_mean_bytes} per step; "
-            "{small_buckets} would be enough. The shortest small collective takes {collective_latency_ns}. "
-            "Longer ones may wait for other ranks, which one trace cannot show."
+            "{small_buckets} collectives would be enough. The shortest small collective takes "
+            "{collective_latency_ns}. Longer collectives may wait for other ranks, which one trace cannot show."
         ),
         figures=[
             METRICS.figure("small_collectives", s.per_step(len(found.row))),
@@ -121,9 +121,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=MANY,
         evidence=Link("distributed", {}, "Show collectives"),
         why=(
-            "A small collective costs mostly latency, and the next one waits for it. The bounds assume that a "
-            "bucket has the latency of one collective. Lower bound: overlap with the backward pass. Upper bound: "
-            "overlap with the whole step."
+            "A small collective costs mostly latency, and the next collective waits for it. The bounds assume "
+            "that a bucket has the latency of one collective. Lower bound: buckets overlap with the backward "
+            "pass. Upper bound: buckets overlap with the whole step."
         ),
         confidence="medium",
     )
@@ -158,17 +158,18 @@ RULE = Rule(
     order=250,
     detects="Gradients are reduced in many small collectives.",
     threshold=(
-        f"At least {MANY} more collectives per step than would be needed with buckets of 25 MB. Their latency is more than "
-        f"{percent(LATENCY_SHARE)} of step time."
+        f"Each step has at least {MANY} more collectives than buckets of 25 MB would need. The latency of "
+        f"these collectives is more than {percent(LATENCY_SHARE)} of step time."
     ),
     saving=(
-        "Lower bound: overlap with the backward pass if buckets replace these collectives. Upper bound: their "
-        "latency, and overlap with the whole step. Most calls of these collectives disappear too."
+        "Lower bound: the overlap with the backward pass if buckets replace these collectives. Upper bound: "
+        "the latency of these collectives, and the overlap with the whole step. Most calls of these "
+        "collectives disappear too."
     ),
     notes="""
         A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream are excluded.
-        Latency is the shortest duration of a collective up to 64 KiB. For the lower bound, the time that transfers its
-        bytes is subtracted. The transfer rate is the best one in the trace, or 10 GB/s if that is higher.
+        Latency is the shortest duration of a collective up to 64 KiB. For the lower bound, the transfer time of this
+        collective's bytes is subtracted. The transfer rate is the best one in the trace, or 10 GB/s if that is higher.
     """,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),

@@ -118,7 +118,7 @@ def _look(s: Scene) -> Detection | None:
         text=f"{s.each} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}. They "
         "take {small_packets_ratio} of the packet time on these links, at {small_packets_rate}"
         + (" ({large_packets_rate} for larger packets)" if others else "")
-        + ". {packet_call} sends the most: {most_packets} of {packet_bytes}.",
+        + ". {packet_call} sends the most packets: {most_packets} of {packet_bytes}.",
         figures=figures,
         measure="small_packets_ratio",
         threshold=SMALL_SHARE,
@@ -146,7 +146,7 @@ RULE = Rule(
     saving="None: the times are sums over packets and links, which may overlap.",
     needs="Packet sizes (NPUs: `communication.json`).",
     notes="""
-        The vendor gives the smallest efficient packet size: 16 MB for HCCS, PCIE and SIO. The finding names the
+        The vendor gives the smallest efficient packet size: 16 MB for HCCS, PCIE and SIO. The finding shows the
         operation that sends the most small packets, and the rates of small and larger packets.
     """,
     saves=False,

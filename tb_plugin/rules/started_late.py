@@ -30,7 +30,10 @@ def _look(s: Scene) -> Detection | None:
         measure="earlier_work_share",
         threshold=MIN_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Step times, idle time and utilization of this part are unknown, so other findings about it would be wrong.",
+        why=(
+            "Step times, idle time and utilization are unknown while these kernels run, so other findings about "
+            "these would be wrong."
+        ),
         confidence="high",
     )
     return Detection(notice, NO_SAVING, takes_ns=time)
@@ -42,7 +45,7 @@ RULE = Rule(
     look=_look,
     order=480,
     detects="The GPU runs work that was launched before the recording started.",
-    threshold=f"It takes at least {percent(MIN_SHARE)} of step time.",
+    threshold=f"Such work takes at least {percent(MIN_SHARE)} of step time.",
     saving="None: these kernels are not in the trace.",
     advice="recording_began_mid_flight",
     saves=False,

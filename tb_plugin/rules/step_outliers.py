@@ -42,8 +42,8 @@ def _look(s: Scene) -> Detection | None:
         text=f"{{unusual_steps}} {plural(len(slow), 'step takes', 'steps take')} much longer than the median of "
         f"{{usual_step_ns}}: {'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}.",
         why=(
-            "One slow step delays all ranks. Upper bound: slow steps take as long as the others. Lower "
-            "bound: they exceed them by up to twice their range."
+            "One slow step delays all ranks. Upper bound: slow steps take as long as the other steps. Lower "
+            "bound: slow steps exceed the other steps by up to twice the range of the other steps."
         ),
         advice=_ADVICE,
     )
@@ -55,16 +55,16 @@ RULE = Rule(
     title="Outlier steps",
     look=_look,
     order=190,
-    detects="A few steps take much longer than the others.",
+    detects="A few steps take much longer than the other steps.",
     threshold=(
-        f"They exceed the median by more than {FAR} median absolute deviations and by more than {percent(BEYOND)}. "
-        f"Their total excess is at least {percent(WORTH)} of the time of all steps."
+        f"These steps exceed the median step by more than {FAR} median absolute deviations and by more than "
+        f"{percent(BEYOND)}. Together, their excess is at least {percent(WORTH)} of the time of all steps."
     ),
     saving="The excess of these steps, with bounds as in `slow_first_step`.",
     needs="At least three steps that are not slow.",
     notes="""
-        The first step does not count if `slow_first_step` covers it. `slow_first_step` also defines `differs`. If
-        garbage collection, compilation, data loading or driver calls cause most of the difference, that rule's advice
-        is shown.
+        The first step does not count if `slow_first_step` covers it. `slow_first_step` also defines `differs`. The
+        difference may be mostly due to garbage collection, compilation, data loading or driver calls. Then the finding
+        shows the advice of the rule about this cause.
     """,
 )

@@ -64,8 +64,8 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show the wait"),
         why=(
-            "The host launches nothing while it waits, so the device is idle until the next launch. Lower "
-            "bound: the waits disappear. Upper bound: their operators and copies disappear too."
+            "The host launches nothing while it waits, so the device is idle until the next launch. Lower bound: "
+            "the waits disappear. Upper bound: the operators that wait and their copies disappear too."
         ),
         confidence="high",
     )
@@ -92,8 +92,8 @@ RULE = Rule(
     detects="The CPU waits for the GPU within steps, and the GPU runs out of work.",
     threshold=f"One Python line waits in at least {percent(OFTEN)} of the steps. Rarer waits are ignored.",
     saving=(
-        "Lower bound: the calls that wait. Upper bound: also the operators around them that do little else, and "
-        "their copies."
+        "Lower bound: the time of the calls that wait. Upper bound: also the time of the operators around "
+        "these calls that do little except wait, and of their copies."
     ),
     notes="""
         The CPU waits in a call that only synchronises (`explicit`), or for a value (`.item()`, `nonzero()`, boolean

@@ -63,9 +63,9 @@ def _look(s: Scene) -> Detection | None:
         measure="single_product_ratio",
         threshold=TF32_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        why=f"TF32 has the range of float32, rounds mantissas to 10 bits and runs on {units}. Upper bound: kernels "
-        "reach the device's TF32 peak. Lower bound: a third of it. Without recorded shapes, the bounds assume "
-        "twice the speed.",
+        why=f"TF32 has the range of float32, rounds mantissas to 10 bits and runs on {units}. Upper bound: "
+        "kernels reach the device's TF32 peak. Lower bound: a third of this peak. Without recorded shapes, "
+        "the bounds assume twice the speed.",
         confidence="medium",
     )
     changes = matrix_unit_savings(trace, single, "tf32", 4)
@@ -78,11 +78,14 @@ RULE = Rule(
     look=_look,
     order=280,
     detects="Matmuls or convolutions in float32 do not use matrix units, although the GPU supports TF32.",
-    threshold=f"They take at least {percent(TF32_SHARE)} of the kernel time, and other kernels do use matrix units.",
+    threshold=(
+        f"These operators take at least {percent(TF32_SHARE)} of the kernel time, and other kernels do use "
+        "matrix units."
+    ),
     saving="As for `matrix_units`, with the TF32 peak and 4 bytes per number.",
-    needs="Types of inputs.",
+    needs="Recorded input types.",
     notes="""
-        If no kernel uses matrix units, `matrix_units` applies instead.
+        If no kernel uses matrix units, `matrix_units` applies instead of this rule.
     """,
     limits=(Limit.GPU,),
 )

@@ -103,10 +103,10 @@ def _look(s: Scene) -> Detection | None:
         threshold=ATTENTION_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
         why=(
-            "Separate kernels write and read the scores, one number per pair of positions. A fused "
-            "kernel keeps them on the chip. The bounds assume that the kernels between the matmuls "
-            "disappear. With recorded shapes, matmuls also reach the device's peak (upper bound) or a "
-            "quarter of it (lower bound)."
+            "Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps "
+            "the scores on the chip. The bounds assume that the kernels between the matmuls disappear. If shapes "
+            "are recorded, the upper bound also assumes that matmuls reach the device's peak. The lower bound "
+            "assumes a quarter of this peak."
         ),
         confidence="high"
         if (arguments(trace).shape_of(streams(trace).operator[softmax]) != MISSING).all()
@@ -181,9 +181,9 @@ RULE = Rule(
     detects="Attention runs as separate kernels that write and read the score matrix.",
     threshold=f"The kernels between the two matmuls take at least {percent(ATTENTION_SHARE)} of the kernel time.",
     saving=(
-        "All kernels between the two matmuls. With recorded 16-bit shapes, matmul time is saved too. "
-        "Upper bound: the matmul time minus the time at the GPU's peak. Lower bound: the matmul time "
-        "minus four times the time at the peak."
+        "The time of all kernels between the two matmuls. If 16-bit shapes are recorded, matmul time is "
+        "saved too. Upper bound: the matmul time minus the time at the GPU's peak. Lower bound: the matmul "
+        "time minus four times the time at the peak."
     ),
     notes="""
         At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All of them are elementwise,

@@ -174,11 +174,11 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="Per step, {run_kernels} small kernels ({run_classes}) run between matmuls and attention. They take "
-        "{runs_ns}, {runs_ratio} of the kernel time, in {fusible_runs} "
-        f"{plural(s.per_step(len(longest)), 'run')}"
+        text=f"Per step, {{run_kernels}} small kernels ({{run_classes}}) run between matmuls and attention. They "
+        f"take {{runs_ns}}, {{runs_ratio}} of the kernel time, in {{fusible_runs}} "
+        f"{plural(s.per_step(len(longest)), 'sequence')}"
         + (", mostly at {run_line}." if line else ".")
-        + " If each run took as long as its longest kernel, they would take {fused_ns}.",
+        + " If each sequence took as long as its longest kernel, the total would be {fused_ns}.",
         figures=[
             METRICS.figure("run_kernels", s.per_step(len(row))),
             METRICS.figure("fusible_runs", s.per_step(len(longest))),
@@ -192,9 +192,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=MIN_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes "
-            "about as long as the longest kernel of the run. Lower bound: only the launches, and the "
-            "memory traffic between elementwise kernels of equal shapes."
+            "Each kernel needs a launch and reads the output of the previous kernel. A fused kernel takes about "
+            "as long as the longest kernel of the sequence. Lower bound: only launches are saved, and memory "
+            "traffic between elementwise kernels of equal shapes."
         ),
         confidence="medium",
     )
@@ -284,7 +284,9 @@ def _table(trace: TraceTable, found: Runs) -> Frame:
     }
     columns = METRICS.columns(*data, share=("run_ns", "run_saved_ns"))
     key = ("fusible_run",)
-    return Frame(TABLE, "Fusible runs", columns, pa.table(data), key, "fusible_run", Sort("run_saved_ns", True))
+    return Frame(
+        TABLE, "Fusible kernel sequences", columns, pa.table(data), key, "fusible_run", Sort("run_saved_ns", True)
+    )
 
 
 def _names(trace: TraceTable, rows: Int64) -> str:
@@ -298,24 +300,25 @@ RULE = Rule(
     look=_look,
     order=320,
     detects="A compiler could fuse consecutive small kernels.",
-    threshold=f"Such runs take at least {percent(MIN_SHARE)} of the kernel time.",
+    threshold=f"Such sequences take at least {percent(MIN_SHARE)} of the kernel time.",
     saving=(
-        "Upper bound: all kernels of a run except the longest, and all operators except the first. Lower bound: "
-        "the launches of all kernels except the last. With shapes, it includes memory traffic between three or "
-        "more elementwise kernels of equal size."
+        "Upper bound: the time of all kernels of a sequence except the longest, and of all operators except "
+        "the first. Lower bound: the launches of all kernels except the last. If shapes are recorded, the "
+        "lower bound includes memory traffic between three or more elementwise kernels of equal size."
     ),
     notes="""
-        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in any order.
-        Its kernels come from at least 3 operators. It has at most 64 kernels, the fusion limit of `torch.compile`
-        (`max_fusion_size`). Any other kernel ends a run. So do copies to or from the CPU, a new step, and a launch from
-        another thread. Memsets and copies within the GPU neither end a run nor count as its kernels.
+        A sequence consists of elementwise kernels, norms, reductions and copies on one stream, in any order. Its
+        kernels come from at least 3 operators. A sequence has at most 64 kernels, the fusion limit of `torch.compile`
+        (`max_fusion_size`). Any other kernel ends a sequence. A copy to or from the CPU, a new step, and a launch from
+        another thread also end a sequence. Memsets and copies within the GPU neither end a sequence nor count as its
+        kernels.
 
-        Some small kernels also end a run: those of optimizers, unfused attention and compilers, and sorts and
-        scans. The same holds for helper kernels that an operator launches with a matmul.
+        Some small kernels also end a sequence: kernels of optimizers, unfused attention and compilers, and sorts and
+        scans. Helper kernels that an operator launches together with a matmul also end a sequence.
 
-        For memory traffic, a kernel's time is divided by its number of inputs plus one output. The longest kernel
-        is excluded. The trace does not record data dependencies between kernels. The table of the finding lists
-        equal runs with their count, time and fused time.
+        For memory traffic, a kernel's time is divided by its number of inputs plus one output. The longest kernel is
+        excluded. The trace does not record data dependencies between kernels. The table of the finding groups equal
+        sequences, and shows the count, time and fused time of each group.
     """,
     limits=(Limit.GPU,),
 )

@@ -80,8 +80,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Each kernel needs a launch and reads its tensors again. Upper bound: a fused update takes as long as "
-            "the longest kernel per parameter. Lower bound: twice as long, and one launch in ten remains."
+            "Each kernel needs a launch and reads its tensors again. Upper bound: a fused update takes as long "
+            "as the longest kernel per parameter. Lower bound: a fused update takes twice as long, and one "
+            "launch in ten remains."
         ),
         confidence="high",
     )
@@ -119,10 +120,10 @@ RULE = Rule(
     look=_look,
     order=310,
     detects="The optimizer updates each parameter with separate kernels.",
-    threshold=f"At least {MANY} unfused kernels per optimizer step, and at least {SERIES} per parameter.",
+    threshold=f"An optimizer step has at least {MANY} unfused kernels, and at least {SERIES} per parameter.",
     saving=(
-        "Upper bound: all kernels except the longest per parameter, and all CPU time of the "
-        "optimizer step. Lower bound: nine of ten operators. The fused update is assumed to take "
+        "Upper bound: the time of all kernels except the longest per parameter, and all CPU time of the "
+        "optimizer step. Lower bound: the time of nine in ten operators. The fused update is assumed to take "
         "twice the difference between the longest and the shortest kernel."
     ),
     needs="Ranges `Optimizer.step#...`.",

@@ -247,7 +247,7 @@ def _no_capture_error(text: str, entries: Sequence[Entry], fitting: Sequence[Ent
         return NotFoundError(f"There is no profile {text}.", text, "Specify the capture as RUN/WORKER/SPAN.")
     if fitting:
         return BadRequest(
-            "A trace cannot be used as the capture of its own CUDA graphs.",
+            "A trace cannot be used as the capture trace of its own CUDA graphs.",
             text,
             "Captures inside the trace are used automatically.",
         )

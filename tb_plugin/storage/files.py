@@ -132,7 +132,7 @@ class Folder:
             return open_local(self.located(file))
         if not self._is_still(file):
             raise StorageError(
-                "The file changed since it was listed.", self.locate(file.path), "It will be listed again."
+                "The file changed since it was listed.", self.locate(file.path), "The directory will be listed again."
             )
         fs, place = self._place(file.path)
         try:
@@ -170,7 +170,7 @@ class Folder:
                 continue
             # Checked after a complete copy too: the file may have changed after it was listed.
             if not self._is_still(file):
-                what, do = "The file changed while it was copied.", "It will be listed again automatically."
+                what, do = "The file changed while it was copied.", "The directory will be listed again automatically."
                 raise StorageError(what, self.locate(file.path), do)
             if whole:
                 return
@@ -368,7 +368,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
         extra = cloud_urls.extra_of(url)
         install = f"pip install 'torch-trace-tb[{extra}]'" if extra else redact(str(error))
         what = f"A package for {scheme}:// is not installed."
-        raise StorageError(what, redact(url), f"Install it: {install}") from error
+        raise StorageError(what, redact(url), f"Install the package: {install}") from error
     except ValueError as error:
         if scheme in fsspec.available_protocols() or cloud_urls.extra_of(url):
             raise _refused(url, error) from error
@@ -376,7 +376,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
     except Exception as error:  # a library may search for credentials or a native library now
         if cloud_urls.lacks_hadoop(error):
             what = f"{scheme}:// needs Hadoop's client (libhdfs) and Java."
-            do = "Install both and set HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob)."
+            do = "Install Java and Hadoop, and set HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob)."
             raise StorageError(what, redact(url), do) from error
         raise _refused(url, error) from error
     return fs, str(path)
@@ -399,5 +399,5 @@ def _refused(url: str, error: Exception) -> StorageError:
         return StorageError("No space is left for the local copy.", redact(url), do)
     reason = redact(getattr(error, "strerror", None) or str(error) or type(error).__name__)
     reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")
-    do = "Check that it exists, that you have read access, and that the storage is reachable."
+    do = "Check that the path exists, that you have read access, and that the storage is reachable."
     return StorageError(f"The storage reported an error: {reason}.", redact(url), do)

@@ -17,7 +17,7 @@ from tb_plugin.storage.listing import Listing, StoredFile, Unlisted
 
 # The value ``1`` allows symbolic links that lead out of the log directory.
 LINKS_VARIABLE = settings.FOLLOW_LINKS.name
-LEADS_OUT = f"A symbolic link that leads out of the log directory. Set {LINKS_VARIABLE}=1 to follow it."
+LEADS_OUT = f"This is a symbolic link that leads out of the log directory. Set {LINKS_VARIABLE}=1 to follow it."
 
 
 def fingerprint(status: os.stat_result) -> str:

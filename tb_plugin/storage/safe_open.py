@@ -40,7 +40,7 @@ def open_regular(file: str | Located) -> BinaryIO:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(None, "It is not a regular file", wanted.path)
+            raise OSError(None, "The path is not a regular file", wanted.path)
         if wanted.fingerprint and fingerprint(status) != wanted.fingerprint:
             raise OSError(None, "The file was replaced after it was listed", wanted.path)
         return os.fdopen(descriptor, "rb")

@@ -28,11 +28,11 @@ ROUTES = (
         "profile",
         "P, `start` (0/1, default 1), `retry` (0/1, default 0), `view`",
         (
-            "`Profile`. The request starts loading unless `start=0`. `retry=1` retries after a failure. With "
-            "`view=distributed`, a rank that has an up-to-date [summary](../summaries.md) is `ready`, and "
-            "its trace is not read. A rank that has a summary but no trace is always `ready`, but all other "
-            "views return 404. Poll this route while the profile loads: loading stops after 15 s without a "
-            "poll. [HTTP interface](../http.md) explains the progress"
+            "`Profile`. The request triggers loading of the profile unless `start=0`. `retry=1` loads the "
+            "profile again after a failure. With `view=distributed`, a rank that has an up-to-date "
+            "[summary](../summaries.md) is `ready`, and its trace is not read. A rank that has a summary but no "
+            "trace is always `ready`, but all other views return 404. Poll this route while the profile loads: "
+            "loading stops after 15 s without a poll. [HTTP interface](../http.md) explains the progress"
         ),
     ),
     Route(
@@ -58,17 +58,17 @@ ROUTES = (
         "download/original",
         "P",
         (
-            "the unchanged file of the profile (`Content-Disposition: attachment`). For a folder, its main "
-            "file. The status is 202 until the profile is loaded, and 502 if the file has changed since "
-            "then. If loading failed, the response is that error"
+            "the original file of the profile (`Content-Disposition: attachment`). If the profile is a folder, "
+            "the response is the main file of this folder. The status is 202 until the profile is loaded, and "
+            "502 if the file has changed since then. If loading failed, the response contains the error"
         ),
     ),
     Route(
         "download/window",
         "P, S, `start_ns`, `end_ns`, `packed` (0/1, default 0)",
         (
-            "the events that overlap the time range (default: the whole trace), as Chrome JSON for Perfetto. "
-            "It includes track names and launch arrows. `packed=1` returns a .gz file"
+            "the events that overlap the time range (default: the whole trace), as Chrome JSON for Perfetto. The "
+            "export includes track names and launch arrows. `packed=1` returns a .gz file"
         ),
     ),
     Route(
@@ -92,6 +92,6 @@ ROUTES = (
     Route(
         "index.js, index.html, assets/*",
         "",
-        "the page. A file never changes if its name contains a hash",
+        "the files of the page. A file whose name contains a hash never changes",
     ),
 )

@@ -125,7 +125,7 @@ def test_a_json_that_is_no_trace_is_named(capsys, logs):
     assert (code, document["profiles"]) == (3, [])
     (failed,) = document["failed"]
     assert failed["path"] == str(logs / "config.json")
-    assert failed["reason"].startswith("It does not look like a profiler trace.")
+    assert failed["reason"].startswith("The file does not look like a profiler trace.")
 
 
 def test_exit_codes(capsys, logs, tmp_path):

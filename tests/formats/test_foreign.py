@@ -109,7 +109,7 @@ def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
         "blank.json": "The file has no content: copy it again, or stop the profiler before the program ends.",
         "results.pickle": "This pickle is neither a memory snapshot nor a flight recorder dump. It may contain "
         "weights or results.",
-        "other.json": "It does not look like a profiler trace. Write one with torch.profiler's "
+        "other.json": "The file does not look like a profiler trace. Write one with torch.profiler's "
         "export_chrome_trace(path).",
     }
 

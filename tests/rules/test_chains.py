@@ -108,7 +108,7 @@ def test_a_chain_of_elementwise_kernels() -> None:
     assert seen is not None and (seen.least, seen.most) == (5 + 6, 10 + 12)
     assert seen.text == (
         "Per step, 3 small kernels (elementwise) run between matmuls and attention. They take 36.0 µs, 15.3 % of the "
-        "kernel time, in 1 run. If each run took as long as its longest kernel, they would take 14.0 µs."
+        "kernel time, in 1 sequence. If each sequence took as long as its longest kernel, the total would be 14.0 µs."
     )
 
 

@@ -108,8 +108,8 @@ def test_one_line_that_copies_again_and_again() -> None:
     assert each.keys() == {"repeated_copies"}
     assert saving(each["repeated_copies"]) == (2 * 124 + 115, 3 * 124), "of the first its two calls go"
     assert text(each["repeated_copies"]) == (
-        "model.py(5): bias seems to copy the same data to the device 3 times per step, 3.00 MiB in all. This takes 372 µs on "
-        "the host."
+        "model.py(5): bias seems to copy the same data to the device 3 times per step, 3.00 MiB in all. "
+        "These copies take 372 µs on the host."
     )
 
 

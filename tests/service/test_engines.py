@@ -245,8 +245,8 @@ def test_a_cluster_at_tls_computes_the_same_and_refuses_who_has_not_its_certific
     monkeypatch.setattr(clusters, "CONNECT_SECONDS", 2.0)
     assert cli.main(command) == 2
     assert (
-        "The scheduler address starts with tls://, but no certificate files are set. Specify all three files."
-        in capsys.readouterr().err
+        "The scheduler address starts with tls://, but no certificate files are set. "
+        "Specify the CA certificate, the client certificate and the client key." in capsys.readouterr().err
     )
     others = [str(own_certificate(tmp_path)) if each.endswith(".pem") else each for each in files]
     assert cli.main([*command, *others]) == 3

@@ -91,7 +91,7 @@ def test_a_summary_states_what_it_is_of(whole):
 
 
 def test_other_files_settings_and_versions_are_refused(whole):
-    assert refused(whole, Wanted((("rank0.1.pt.trace.json.gz", 124),), Settings())) == "is from another file"
+    assert refused(whole, Wanted((("rank0.1.pt.trace.json.gz", 124),), Settings())) == "belongs to another trace file"
     assert "other settings" in refused(whole, Wanted(FILES, Settings("step .*")))
     assert part_of(whole, Wanted(None, Settings())).facts == part().facts
     assert refused(dump(part(), about(stamp="0"))) == "was written by another version"

@@ -306,7 +306,7 @@ def test_bad_summaries_are_told_and_their_ranks_are_computed(logs, tree, opened)
     answer = view(workspace)
     text = told(answer)["summary_refused"]
     assert text == (
-        "Summary not used: rank0, rank2 (its summary is damaged); rank1 (its summary is from another file); "
+        "Summary not used: rank0, rank2 (its summary is damaged); rank1 (its summary belongs to another trace file); "
         "rank3 (its summary was written by another version)."
     )
     assert len(read_traces(workspace)) == 4
@@ -324,7 +324,7 @@ def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, mo
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
     answer = view(opened(logs))
     assert told(answer)["summary_refused"] == (
-        "Summary not used: rank3 (its summary does not fit in memory with those of the other ranks "
+        "Summary not used: rank3 (its summary does not fit in memory together with the summaries of the other ranks "
         "(TORCH_TRACE_MEMORY_MB))."
     )
     for each in (answer, expected):

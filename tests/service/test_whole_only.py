@@ -120,7 +120,7 @@ def test_one_that_is_too_large_says_that_it_cannot_be_opened_as_a_window(logs: P
         workspace.load(Place())
     assert "needs about 160 MB" in refused.value.what and "cannot be opened as a window" in refused.value.what
     assert refused.value.where.endswith("a.lines")
-    assert refused.value.do == "Allow more with TORCH_TRACE_MEMORY_MB=161, or record a shorter trace."
+    assert refused.value.do == "Allow more memory with TORCH_TRACE_MEMORY_MB=161, or record a shorter trace."
 
 
 def test_a_window_of_it_is_refused(logs: Path) -> None:

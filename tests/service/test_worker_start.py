@@ -94,7 +94,7 @@ def test_a_worker_that_ends_otherwise_tells_what_it_said_and_no_word_of_memory()
     error = death("exit")
     assert (
         error.what
-        == "The worker process exited unexpectedly twice (exit code 1). Its last output: libfoo: cannot go on"
+        == "The worker process exited unexpectedly twice (exit code 1). The last output of the process: libfoo: cannot go on"
     )
     assert error.where == "/logs/run/x.pt.trace.json"
     assert "memory" not in error.do
@@ -103,7 +103,10 @@ def test_a_worker_that_ends_otherwise_tells_what_it_said_and_no_word_of_memory()
 def test_a_worker_that_cannot_start_says_so(monkeypatch, capfd):
     monkeypatch.setattr(interpreter, "_START", "import sys; sys.stderr.write('no module called x\\n'); sys.exit(1)")
     error = death("exit")
-    assert error.what == "A worker process could not start (exit code 1). Its last output: no module called x"
+    assert (
+        error.what
+        == "A worker process could not start (exit code 1). The last output of the process: no module called x"
+    )
     assert "memory" not in str(error)
     assert "no module called x" in capfd.readouterr().err  # the console has it too
 

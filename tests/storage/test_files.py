@@ -168,7 +168,7 @@ def test_missing_package_says_what_to_install(monkeypatch, url, package, extra):
         monkeypatch.delitem(_registry, scheme, raising=False)
     with pytest.raises(StorageError) as caught:
         Folder(url).list()
-    assert caught.value.do == f"Install it: pip install 'torch-trace-tb[{extra}]'"
+    assert caught.value.do == f"Install the package: pip install 'torch-trace-tb[{extra}]'"
 
 
 def test_unknown_scheme():

@@ -95,10 +95,12 @@ class Document:
                 self._drop(first)
                 self._read_object()
         elif not root and is_packed_badly(self._log.issues()):
-            raise UnreadableTrace("The archive is damaged at the start.", do="Copy it again, or record it again.")
+            raise UnreadableTrace(
+                "The archive is damaged at the start.", do="Copy the file again, or record a new trace."
+            )
         elif not root:
             raise UnreadableTrace(
-                "The file is empty.", do="Record again. The program may have stopped before it wrote the file."
+                "The file is empty.", do="Record a new trace. The program may have stopped before it wrote the file."
             )
         else:
             raise UnreadableTrace("The file contains neither a JSON object nor a list.", do=CHOOSE)

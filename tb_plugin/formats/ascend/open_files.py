@@ -90,7 +90,7 @@ class OpenedFiles:
             self.lost(name, error)
         else:
             if content is None:
-                self.note(name, "no_tables", "the database contains no profile tables. Export it again.")
+                self.note(name, "no_tables", "the database contains no profile tables. Export the profile again.")
         self.tell(kind, log)
         self.file_bytes += size
         self.text_bytes += size

@@ -54,7 +54,7 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
     records = Records(log, stream.text_bytes)
     records.take(entries)
     if not records.loaded and (entries or not is_complete):
-        raise UnreadableTrace("None of the entries describes a call.", do=_AGAIN)
+        raise UnreadableTrace("None of the entries describes a collective call.", do=_AGAIN)
     issues = log.issues()
     version, library, old_library = (
         str(found.get(key) or "")[:200] for key in ("version", "comm_lib_version", "nccl_version")

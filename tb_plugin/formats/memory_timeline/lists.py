@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 _BLANK = b" \t\r\n"
 _MAX_ROW_BYTES = 4096  # longer text is not a row: nine numbers take 200 bytes
 _END = re.compile(rb"\][ \t\r\n]*\]")
-OTHER = "This is not an export_memory_timeline file. Remove it from the log directory, or export it again."
+OTHER = "This is not an export_memory_timeline file. Remove the file from the log directory, or export it again."
 
 
 class Lists:

@@ -86,7 +86,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
     pieces = list(lists.numbers())
     times = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
     if not lists.skip(b",") or not lists.skip(b"["):
-        raise UnreadableTrace("The file is truncated: the sizes are missing.", do="Export it again.")
+        raise UnreadableTrace("The file is truncated: the sizes are missing.", do="Export the file again.")
     if not len(times):
         raise UnreadableTrace("The file contains no times.", do=_EMPTY)
     if (np.diff(times) < 0).any():
@@ -117,7 +117,9 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         rows.extend_to(times[place])
         rows.add(times[place][at], category, np.full(len(at), Action.LEVEL), change[at, category])
     if odd:
-        log.note("sentinel", f"the first size of {odd} lists was ignored, because PyTorch always writes 0 there")
+        log.note(
+            "sentinel", f"the first size of {odd} lists was ignored, because PyTorch always writes 0 as the first size"
+        )
     if beyond:
         log.add("unknown_row", "dropped", count=beyond, text="sizes without a time were skipped")
     missing = len(times) - moments

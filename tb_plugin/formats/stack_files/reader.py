@@ -82,7 +82,7 @@ def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
 def _speedscope(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     found = read_speedscope(_all(head, stream), log)
     if not len(found.places.label):
-        raise UnreadableTrace("The file contains no stacks.", do="Export it again.")
+        raise UnreadableTrace("The file contains no stacks.", do="Export the file again.")
     return _profile(
         found.names,
         found.places,

@@ -99,7 +99,11 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         read = None if profile is None else _KINDS.get(profile.type)
         if profile is None or read is None:
             if profile is not None:
-                log.add("unknown_profile", "dropped", text="profiles that are neither sampled nor evented were skipped")
+                log.add(
+                    "unknown_profile",
+                    "dropped",
+                    text="profiles of a type other than sampled or evented were skipped",
+                )
             continue
         counted, scale, what = _UNITS.get(profile.unit, ("value", 1, ""))
         if counted not in units and units:
@@ -111,7 +115,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         places.append(read(profile, scale, len(names), len(places), log))
         total += float(places[-1].own.sum(dtype=np.float64))
         if total > MOST_IN_ALL:
-            raise UnreadableTrace("The sum of all values is impossibly large.", do="Export it again.")
+            raise UnreadableTrace("The sum of all values is impossibly large.", do="Export the file again.")
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
     counted, what = next(iter(units.items()), ("value", ""))
     return Profiles(
@@ -136,7 +140,7 @@ def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
     frames = shared.get("frames") if isinstance(shared, dict) else None
     profiles = root.get("profiles") if isinstance(root, dict) else None
     if not isinstance(frames, list) or not isinstance(profiles, list):
-        raise UnreadableTrace("The file lacks the list of speedscope frames or profiles.", do="Export it again.")
+        raise UnreadableTrace("The file lacks the list of speedscope frames or profiles.", do="Export the file again.")
     return frames, profiles, True
 
 
@@ -194,7 +198,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
         log.add("impossible_time", "dropped", count=int(long.sum()), text=_IMPOSSIBLE)
     kept = good & (outside == 0) & (length > 0) & (value >= 0) & ~long
     if float(value[kept].sum(dtype=np.float64)) > MOST_IN_ALL:
-        raise UnreadableTrace("The sum of all values is impossibly large.", do="Export it again.")
+        raise UnreadableTrace("The sum of all values is impossibly large.", do="Export the file again.")
     if not (kept | long).all():
         text = "samples with an invalid frame or weight were skipped"
         log.add("bad_sample", "dropped", count=int((~kept & ~long).sum()), text=text)

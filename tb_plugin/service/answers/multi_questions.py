@@ -147,7 +147,9 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
     if kept > budget:
         what = f"Merging the ranks needs {kept / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
-        raise UserError(what, do=f"Allow more with {MEMORY_VARIABLE}={kept / 1e6 + 1:.0f}, or record fewer ranks.")
+        raise UserError(
+            what, do=f"Allow more memory with {MEMORY_VARIABLE}={kept / 1e6 + 1:.0f}, or record fewer ranks."
+        )
     places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
     taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)], budget)
     if refused:

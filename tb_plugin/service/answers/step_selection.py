@@ -31,7 +31,7 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
     for item in filter(None, (part.strip() for part in text.split(","))):
         hits = _hits(item, labels) or modes.get(item, set())
         if not hits:
-            what = f"It has {_step_list(labels)}." + (
+            what = f"The trace has {_step_list(labels)}." + (
                 f" You can also specify a mode: {', '.join(modes)}." if modes else ""
             )
             raise BadRequest(f"The trace has no step {item[:_MAX_REPEATED_CHARACTERS]}.", "steps", what)

@@ -93,7 +93,7 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
         except UserError as error:
             if summary.is_copy:
                 raise CacheFileLost(
-                    "The copy of a rank summary is missing.", summary.file.path, "It will be copied again."
+                    "The copy of a rank summary is missing.", summary.file.path, "The summary will be copied again."
                 ) from error
             refused[place] = Refusal(f"cannot be read ({error.what})", for_now=True)
     try:

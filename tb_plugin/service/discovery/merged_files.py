@@ -53,7 +53,7 @@ class Merged:
                 every.append(one)
                 continue
             run = runs[one.run, one.worker, one.span] = _run(one, workers)
-            why = f"One file was merged from {len(ranks)} ranks: {one.url}."
+            why = f"One file contains the merged traces of {len(ranks)} ranks: {one.url}."
             every += [
                 replace(one, run=run, worker=rank, rank=rank, summaries=(), grouped_by=one.grouped_by or why)
                 for rank in ranks

@@ -30,7 +30,7 @@ from tb_plugin.service.file_head import read_head
 from tb_plugin.service.profile_files import ProfileFiles, Root, full_path
 from tb_plugin.storage.listing import Listing, StoredFile
 
-NOT_A_TRACE = "It does not look like a profiler trace. Write one with torch.profiler's export_chrome_trace(path)."
+NOT_A_TRACE = "The file does not look like a profiler trace. Write one with torch.profiler's export_chrome_trace(path)."
 _DAMAGED = "The archive is damaged: copy the file again, or record the trace again."
 _EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
 _NOTHING = "The file has no content: copy it again, or stop the profiler before the program ends."

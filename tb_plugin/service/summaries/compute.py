@@ -191,7 +191,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         need, budget = peak_memory_bytes(reader, local_file_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
             what = f"Reading the trace needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
-            do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}. A summary needs the whole trace."
+            do = f"Allow more memory with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}. A summary needs the whole trace."
             raise UserError(what, folder.locate(job.files[0].path), do)
         options = ReadOptions(class_rules=job.classes, own_steps=job.steps)
         raw = reader.read(FileSource(paths), options, no_progress)
@@ -222,7 +222,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
             return format.dump(part, about), about.read.complete
         except SummaryRefused as error:
             where = folder.locate(job.files[0].path)
-            raise UserError(f"Its summary {error}.", where, "Record or annotate fewer steps.") from error
+            raise UserError(f"The summary of the trace {error}.", where, "Record or annotate fewer steps.") from error
         finally:
             MEMO.forget(made)
 

@@ -52,13 +52,13 @@ class Scheduler:
             raise BadRequest(
                 "TLS needs three files: CA certificate, client certificate and client key.",
                 self.address,
-                "Specify all three files.",
+                "Specify the CA certificate, the client certificate and the client key.",
             )
         if self.address.startswith("tls://") and not all(files):
             raise BadRequest(
                 "The scheduler address starts with tls://, but no certificate files are set.",
                 self.address,
-                "Specify all three files.",
+                "Specify the CA certificate, the client certificate and the client key.",
             )
 
 
@@ -155,7 +155,7 @@ class Cluster:
         finally:
             future.release()
         if not isinstance(outcome, Outcome):
-            return Outcome(job.name, "failed", reason="The cluster sent an unexpected answer.")
+            return Outcome(job.name, "failed", reason="The cluster sent an unexpected response.")
         return outcome
 
     def _check_versions(self) -> None:
@@ -215,7 +215,9 @@ def _connected(scheduler: Scheduler) -> Any:
         from distributed.security import Security
     except ImportError as error:
         what = "Using a Dask cluster requires the package distributed."
-        raise MissingPackage(what, scheduler.address, "Install it: pip install 'torch-trace-tb[dask]'") from error
+        raise MissingPackage(
+            what, scheduler.address, "Install the package: pip install 'torch-trace-tb[dask]'"
+        ) from error
     security = None
     if scheduler.ca_file:
         security = Security(  # type: ignore[no-untyped-call]  # distributed has types here and there

@@ -39,7 +39,7 @@ from tb_plugin.storage.listing import StoredFile
 # The view whose result a summary contains.
 VIEW = "distributed"
 FORMAT = 1
-_NO_ROOM = f"does not fit in memory with those of the other ranks ({MEMORY_VARIABLE})"
+_NO_ROOM = f"does not fit in memory together with the summaries of the other ranks ({MEMORY_VARIABLE})"
 _TOO_MANY = "reports too many steps"
 _MAGIC = b"torch-trace rank summary "
 # Maximum size of a summary.
@@ -211,7 +211,7 @@ def check_header(about: SummaryHeader, wanted: Wanted) -> None:
     if about.settings != wanted.settings:
         raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
     if wanted.files is not None and tuple(about.files) != wanted.files:
-        raise SummaryRefused("is from another file")
+        raise SummaryRefused("belongs to another trace file")
 
 
 def check_stamp(about: SummaryHeader) -> None:

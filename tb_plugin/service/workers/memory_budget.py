@@ -55,7 +55,7 @@ def window_unsupported_error(where: str, asked: str, need: int, budget: int, why
         f"Opening the profile needs about {need / 1e6:,.0f} MB of memory, but {budget / 1e6:,.0f} MB are allowed; {why}"
     )
     return UnreadableTrace(
-        what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record a shorter trace."
+        what, where, f"Allow more memory with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record a shorter trace."
     )
 
 

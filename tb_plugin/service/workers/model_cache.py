@@ -178,5 +178,5 @@ def _load_part(path: str) -> Part:
         return mapped_part.read(path) if path.endswith(mapped_part.SUFFIX) else part_codec.load(Path(path).read_bytes())
     except (OSError, ValueError, LookupError) as error:
         raise CacheFileLost(
-            "A cached result is missing or damaged.", path, "It will be computed again: repeat the request."
+            "A cached result is missing or damaged.", path, "Repeat the request to compute the result again."
         ) from error

@@ -111,7 +111,9 @@ class Death:
                     "TORCH_TRACE_MEMORY_MB to open only a window of the trace."
                 ),
             )
-        said = f" Its last output: {self._last_line}" if self._last_line and self._code is not None else ""
+        said = (
+            f" The last output of the process: {self._last_line}" if self._last_line and self._code is not None else ""
+        )
         if not self._started:
             do = "Python or its packages may be damaged. See the TensorBoard log or the terminal for details."
             return WorkerDied(f"A worker process could not start ({self}).{said}", about, do)

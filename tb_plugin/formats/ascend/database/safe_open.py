@@ -36,7 +36,9 @@ _BLOCK_BYTES = 1 << 20
 _BATCH, _FETCH_ROWS = 20_000, 200  # rows per batch of columns, and rows per fetch
 _READ_SHARE = 0.5  # progress after the copy; it stays at this value, because the rest cannot be measured
 _CHECK_STEPS = 50_000  # SQLite instructions between two time checks
-_AGAIN = "Export it again with torch_npu.profiler.profiler.analyse, or also export text files (export_type=Text)."
+_AGAIN = (
+    "Export the profile again with torch_npu.profiler.profiler.analyse, or also export text files (export_type=Text)."
+)
 _PRAGMAS = frozenset({"table_info"})
 _SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
@@ -193,7 +195,7 @@ def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable
                     raise UnreadableTrace(
                         "The file is not an SQLite database, or it is encrypted.",
                         where=name,
-                        do="Export it again, unencrypted.",
+                        do="Export the database again, without encryption.",
                     )
                 copy.write(block)
                 size += len(block)
