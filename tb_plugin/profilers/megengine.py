@@ -36,7 +36,7 @@ RECORDING = {
     "view.stacks": Advice("Profiler(with_scopes=True) records scopes of modules and functions."),
     "view.modules": Advice("Modules open scopes by default. Profiler(with_scopes=True) adds scopes of functions."),
     "view.backward": Advice("Record steps that call GradManager.backward()."),
-    "view.phases": Advice("Wrap parts of the step in `with megengine.utils.profiler.scope('name'):`."),
+    "view.phases": Advice("Wrap parts of the step in megengine.utils.profiler.scope('name')."),
     "view.memory": Advice(
         "The timeline contains the device memory in use (alloc_mem). memory_flow.svg contains the tensors."
     ),

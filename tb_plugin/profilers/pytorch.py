@@ -61,7 +61,7 @@ RECORDING = {
         "profile(with_stack=True), tb_plugin.annotate(model) or the PyTorch Lightning profiler records modules."
     ),
     "view.backward": Advice("Record operators (ProfilerActivity.CPU) in steps that call backward()."),
-    "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
+    "view.phases": Advice("Wrap parts of the step in torch.profiler.record_function('name')."),
     "view.memory": Advice(_MEMORY),
     "view.distributed": Advice("Record a job with several processes: torch.distributed (DDP, FSDP, ...)."),
     "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before training starts."),

@@ -183,7 +183,7 @@ def _average(idle: _Chosen) -> Breakdown:
     parts = idle_slices({cause: idle.total(cause) for cause in idle.causes}, CHOSEN_STEPS, "idle")
     shares = [structs.replace(part, value=part.value / count) for part in parts]
     what = "" if len(idle.devices) == 1 else "sum over all devices"
-    title = "Idle time of a step" if len(idle.label) > 1 else "Idle time by cause"
+    title = "Idle time per step" if len(idle.label) > 1 else "Idle time by cause"
     return Breakdown("average_idle", title, what, "ns", idle.idle_ns / count, shares, "table")
 
 
