@@ -35,7 +35,10 @@ _CUT = frozenset({"truncated_tail", "unclosed_list", "gzip_truncated", "database
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Result of reading a file. ``file_bytes`` is its stored size, ``text_bytes`` its uncompressed size."""
+    """Result of reading a file.
+
+    ``file_bytes`` is the size of the file, and ``text_bytes`` is its size after decompression.
+    """
 
     format: str
     file_bytes: int
@@ -47,14 +50,16 @@ class ReadReport:
     events_quarantined: int = 0
     events_unknown: int = 0
     events_other: int = 0
-    """Valid events that become neither a row nor a value of the trace, such as names, flows and marks."""
+    """Number of valid events that become neither a row nor a value of the trace, such as names, flow events and
+    marks.
+    """
     events_outside: int = 0
-    """Events outside the opened window; 0 if the whole file was opened."""
+    """Number of events outside the opened window; 0 if the whole file was opened."""
     complete: bool = True
     """False if the file is truncated."""
     issues: tuple[Issue, ...] = field(default=())
     records: str = "events"
-    """Plural word for what the format contains, such as events; empty if nothing can be counted."""
+    """Plural word for the entries of a file, such as events; empty if the entries cannot be counted."""
 
     @property
     def cut_files(self) -> list[str]:
