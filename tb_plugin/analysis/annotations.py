@@ -1,7 +1,7 @@
-"""Phases: annotations grouped by name, with the events inside them.
+"""Phases: annotations grouped by name, and the events inside these annotations.
 
 Names that differ only in numbers form one phase. An annotation contains events on its own thread. It also contains
-events on the autograd threads that this thread waits for in ``backward()``.
+events on the autograd threads that its thread waits for in ``backward()``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
-"""Default RE2 pattern of the text in which the names of one phase may differ."""
+"""Default RE2 pattern. The names of one phase may differ in text that matches this pattern."""
 # Placeholder for matched text in a phase name.
 ANY = "*"
 MOST_LEVELS = 64
-"""Annotations nested deeper than this are listed, but the events in them are not analyzed."""
+"""Maximum nesting depth. Annotations at a greater depth are listed, but the events in them are not analyzed."""
 MOST_PAIRS = 8_000_000
 """Maximum number of (annotation, event) pairs in memory, at 100 bytes each. Outer annotations come first."""
 _MAX_PATTERN_CHARS = 500
@@ -61,8 +61,8 @@ def annotation_rows(trace: TraceTable) -> Bool:
 def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     """Returns the phases of all annotations. Raises BadRequest for an invalid pattern.
 
-    Names that are equal after replacing each match of ``pattern`` with ``ANY`` form a phase. A name that equals no
-    other keeps its original text.
+    Names that become equal when each match of ``pattern`` is replaced with ``ANY`` form a phase. A name that is
+    equal to no other name keeps its original text.
     """
     pattern = pattern or COUNTERS
     if len(pattern) > _MAX_PATTERN_CHARS:
@@ -94,11 +94,11 @@ def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
 
 
 def launched_by(trace: TraceTable, work: Int64) -> Int32:
-    """Returns the row of the call that launched each device event, or of its operator if the launch is unknown (-1
-    = none).
+    """Returns the row of the call that launched each device event. If the launch is unknown, returns the row of its
+    operator; -1 = none.
 
-    If the launch and the operator are on different threads, the launching thread only executes queued requests. The
-    operator is then returned.
+    If the launch and the operator are on different threads, the launching thread only executes queued requests. In
+    that case, the row of the operator is returned.
     """
     launch, operator = trace.launch[work], trace.operator[work]
     queued = (launch != MISSING) & (operator != MISSING) & (trace.track[launch] != trace.track[operator])
@@ -133,9 +133,9 @@ def looked_into(trace: TraceTable) -> Bool:
 
 
 class Calls:
-    """Annotations sorted by time. ``parent`` is the index of the enclosing annotation (-1 = none).
+    """Annotations, sorted by time. ``parent`` is the index of the enclosing annotation (-1 = none).
 
-    For an annotation on an autograd thread, the parent may be on the thread that waits for the autograd thread.
+    If an annotation is on an autograd thread, its parent may be on the thread that waits for this autograd thread.
     """
 
     def __init__(self, trace: TraceTable, row: Int64) -> None:
@@ -155,9 +155,9 @@ class Calls:
             self.parent[others[item]] = call
 
     def around(self, track: Int32, time: Int64) -> tuple[Int64, Int64]:
-        """Returns index pairs (call, time): the call is active at that time.
+        """Returns pairs of indices into the calls and into ``time``. In each pair, the call is active at that time.
 
-        A call is active on its own thread and on the autograd threads that this thread waits for.
+        A call is active on its own thread, and on the autograd threads that its thread waits for.
         """
         serves = self._serves[track]
         served = np.flatnonzero(serves != track)
@@ -167,7 +167,8 @@ class Calls:
         return np.concatenate(calls), np.concatenate(items)
 
     def _open(self, track: Int32, time: Int64) -> Iterator[tuple[Int64, Int64]]:
-        """Yields index pairs (call, time) of active calls for each nesting level.
+        """Yields, for each nesting level, pairs of indices into the calls and into ``time``. In each pair, the call
+        is active at that time.
 
         Calls on the same level and thread never overlap.
         """
@@ -188,8 +189,8 @@ def _levels(depth: npt.NDArray[np.int16]) -> list[Int64]:
 
 
 def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
-    """Returns, for each time, whether any of the calls is active on the thread in ``track`` or on the thread
-    waiting for it.
+    """Returns, for each time, whether any of the calls is active on the thread in ``track`` or on the thread that
+    waits for it.
     """
     serves = works_for(trace)
     found = np.zeros(len(time), np.bool_)
@@ -204,8 +205,8 @@ def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
 def starts_inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
     """Returns, for each host row, whether the row starts inside one of the calls.
 
-    The call may be on the row's thread or on the thread that waits for it. If a row starts at the same time as a
-    call but ends later, the row is not inside.
+    The call may be on the row's thread or on the thread that waits for the row's thread. If a row starts at the
+    same time as a call but ends later, the row is not inside the call.
     """
     track, start = trace.track[rows], trace.start_ns[rows]
     found = open_at(trace, calls, track, start)
@@ -236,7 +237,8 @@ def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32
 def annotation_at(trace: TraceTable, track: Int32, time: Int64) -> Int32:
     """Returns the name (string id) of the innermost annotation on a thread at each time (-1 = none).
 
-    If the thread has no annotation, that of the thread waiting for it is returned. Profiler steps are ignored.
+    If the thread has no annotation at that time, the annotation of the thread that waits for it is used. Profiler
+    steps are ignored.
     """
     serves = np.append(works_for(trace), np.int32(MISSING))[track]
     own, there = _annotations_at(trace, (track, time), (serves, time))

@@ -1,6 +1,6 @@
 """Hardware streams of device work.
 
-They may differ from the timeline's tracks, because a graph's work may have separate tracks.
+Hardware streams may differ from the timeline's tracks, because the work of a graph may have separate tracks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class HardwareStreams:
-    """Stream names by stream number. Numbers start with the tracks; streams without a track follow."""
+    """Stream names by stream number.
+
+    The first numbers are those of the tracks. Streams without a track have the numbers after them.
+    """
 
     of: Int32
     """Stream number of each row. For host rows, this is the track."""

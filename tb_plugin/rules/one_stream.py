@@ -1,4 +1,4 @@
-"""Modules that run one after the other although their kernels fill only part of a device."""
+"""Serial modules whose kernels fill only part of a device."""
 
 from __future__ import annotations
 

@@ -39,9 +39,10 @@ class Recorded:
 
 @cached_by_argument
 def captured_in(trace: TraceTable) -> Captured:
-    """Returns the sequences that graphs can match: the captures in the trace, then its eager work.
+    """Returns the sequences that can be matched to graphs: first the captures in the trace, then the eager work in
+    the trace.
 
-    The trace need not contain replays.
+    The trace does not have to contain replays.
     """
     parts = (captures(trace), eager_sequences(trace))
     scopes, scope = scopes_around(trace, np.concatenate([part.source for part in parts]))
@@ -59,8 +60,9 @@ def captured_in(trace: TraceTable) -> Captured:
 def captures(trace: TraceTable) -> Recorded:
     """Returns the launches recorded during graph captures: one sequence per capture, sorted by time.
 
-    A launch belongs to the capture on its thread. If there is none, it belongs to the capture on the thread that
-    waits for it, or else to the only active capture. Launches that ran device work were not captured.
+    A launch belongs to the capture on its thread. If there is none, the launch belongs to the capture on the thread
+    that waits for its thread. If there is none either, it belongs to the active capture, provided that there is
+    only one. Launches that ran device work are excluded, because they were not captured.
     """
     track, start, end = _windows(trace)
     if not len(start):
@@ -130,9 +132,9 @@ def eager_sequences(trace: TraceTable) -> Recorded:
 
 @cached_by_argument
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
-    """Thread, start and end of each capture. Sorted by start; ties: longest first.
+    """Returns the thread, start and end of each capture, sorted by start, then longest first.
 
-    A capture lasts from its begin call to its end call.
+    A capture lasts from the call that starts it to the call that ends it.
     """
     begins, ends = trace.calls_that(CallRole.CAPTURE), trace.calls_that(CallRole.CAPTURED)
     waiting: dict[int, list[int]] = {}
@@ -152,7 +154,10 @@ def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
 
 
 def _launches(trace: TraceTable) -> Int64:
-    """Rows of launches that ran no device work. They create graph nodes instead. Nested calls count once."""
+    """Returns the rows of launches that ran no device work, because they create graph nodes instead.
+
+    Nested calls count as one launch.
+    """
     is_call = np.append(trace.calls_that(*_MAKES), False)
     outer = np.flatnonzero(is_call)
     above = np.where(is_call[trace.parent[outer]], trace.parent[outer], MISSING)
@@ -171,7 +176,7 @@ def _roles(trace: TraceTable) -> npt.NDArray[np.uint8]:
 
 
 def _only_open(track: Int32, start: Int64, end: Int64, time: Int64) -> Int32:
-    """Thread of the active capture at each time; -1 if there is no active capture or more than one."""
+    """Returns the thread of the active capture at each time; -1 if no capture or more than one capture is active."""
     moments = np.unique(np.concatenate((start, end)))
     change = np.zeros(len(moments) + 1, np.int64)
     threads = np.zeros(len(moments) + 1, np.int64)

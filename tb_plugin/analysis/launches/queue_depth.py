@@ -26,15 +26,16 @@ SHALLOW, FULL = 3, 1_000
 
 @dataclass(frozen=True)
 class Depth:
-    """Queue depth statistics of one device within given time ranges."""
+    """Queue depth statistics of one device, for the given time ranges."""
 
     device: int
     mean: float
     p95: int
     starved: float
-    """Share of the time with an empty queue.
+    """Share of the time during which the queue is empty.
 
-    ``shallow`` is the share at depth 1 to 3; ``blocked`` is the share at depth 1,000 or more.
+    ``shallow`` is the share during which the depth is 1 to 3. ``blocked`` is the share during which the depth is
+    1,000 or more.
     """
     shallow: float
     blocked: float
