@@ -38,10 +38,10 @@ def launch_phases(trace: TraceTable) -> Launches:
 
 
 def usual_latency(trace: TraceTable, device: int) -> Int64:
-    """Returns, for each launch on a device, the latency above which it is unusual.
+    """Returns, for each launch, the latency above which it is unusual, judged by the launches on one device.
 
-    Kernels have a different limit from copies and memsets. For each of the two, queued launches, graph launches and
-    all other launches have separate limits.
+    There are separate limits for kernels, and for copies and memsets. In both cases, queued launches, graph
+    launches and all other launches have separate limits.
     """
     launches = launch_phases(trace)
     of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)
