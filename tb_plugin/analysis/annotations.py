@@ -29,7 +29,10 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
-"""Default RE2 pattern. The names of one phase may differ in text that matches this pattern."""
+"""Default RE2 pattern for grouping annotation names into phases.
+
+Names that differ only in matches of this pattern belong to the same phase.
+"""
 # Placeholder for matched text in a phase name.
 ANY = "*"
 MOST_LEVELS = 64
@@ -107,8 +110,8 @@ def launched_by(trace: TraceTable, work: Int64) -> Int32:
 
 @cached_by_argument
 def looked_into(trace: TraceTable) -> Bool:
-    """Returns a mask of the annotations whose events are analyzed: the outermost ones, up to ``MOST_LEVELS`` and
-    ``MOST_PAIRS``.
+    """Returns a mask of the annotations whose events are analyzed. Outer annotations come first; ``MOST_LEVELS``
+    and ``MOST_PAIRS`` limit their number.
 
     The result is the same for all views and selections.
     """
@@ -155,9 +158,9 @@ class Calls:
             self.parent[others[item]] = call
 
     def around(self, track: Int32, time: Int64) -> tuple[Int64, Int64]:
-        """Returns pairs of indices into the calls and into ``time``. In each pair, the call is active at that time.
+        """Returns pairs of a call index and an index into ``time``. In each pair, the call is active at that time.
 
-        A call is active on its own thread, and on the autograd threads that its thread waits for.
+        A call is active on its own thread, and on the autograd threads for which its thread waits.
         """
         serves = self._serves[track]
         served = np.flatnonzero(serves != track)
@@ -167,7 +170,7 @@ class Calls:
         return np.concatenate(calls), np.concatenate(items)
 
     def _open(self, track: Int32, time: Int64) -> Iterator[tuple[Int64, Int64]]:
-        """Yields, for each nesting level, pairs of indices into the calls and into ``time``. In each pair, the call
+        """Yields, for each nesting level, pairs of a call index and an index into ``time``. In each pair, the call
         is active at that time.
 
         Calls on the same level and thread never overlap.

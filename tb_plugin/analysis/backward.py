@@ -104,7 +104,7 @@ class BackwardOperators:
     within: Int32
     """Index of the enclosing backward operator (-1 = none).
 
-    Backward operators are enclosed in others only in nested backward passes.
+    Only nested backward passes contain operators that are enclosed in another backward operator.
     """
     name: Int32
     names: pa.Array

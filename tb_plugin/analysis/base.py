@@ -74,9 +74,10 @@ class Params:
     """Labels of the selected steps; None = all steps."""
     phase: str = ""
     pattern: str = ""
-    """RE2 pattern.
+    """RE2 pattern for grouping annotation names into phases.
 
-    The names of one phase may differ in text that matches the pattern. If empty, these names may differ in numbers.
+    Names that differ only in matches of this pattern belong to the same phase. By default, the pattern matches
+    numbers.
     """
     table: str | None = None
     """Name of the requested table; None = the entire view."""
@@ -193,7 +194,9 @@ class Analysis(Protocol[M]):
 
     @property
     def scope(self) -> Scope:
-        """Returns whether ``answer`` gets one profile, all workers of a run, or a pair of profiles."""
+        """Returns what ``answer`` receives: the part of one profile, the parts of all workers of a run, or the
+        parts of a pair of profiles.
+        """
         ...
 
     @property

@@ -6,9 +6,10 @@ from tb_plugin.analysis.collective_names import POINT_TO_POINT
 
 
 def has_larger_side(collective: str) -> bool:
-    """Returns whether nccl-tests uses the larger one of the send and receive buffers as the size S.
+    """Returns whether nccl-tests uses the size of the larger buffer as S, of the send buffer and the receive
+    buffer.
 
-    The size of the larger buffer is the size of the smaller buffer times the group size.
+    The larger buffer is the smaller buffer's size times the group size.
     """
     return collective in ("all_gather", "gather", "scatter", "broadcast", "recv")
 

@@ -25,7 +25,10 @@ _HAS_LINE = re.compile(r"[(:][0-9]+\)")
 
 @dataclass(frozen=True, eq=False)
 class CodeLines:
-    """``of`` maps each row to an index into ``texts`` (-1 = unknown), with one extra entry for row -1."""
+    """Python lines of a trace.
+
+    ``of`` maps each row to an index into ``texts`` (-1 = unknown). The last entry of ``of`` is for row -1.
+    """
 
     of: Int32
     texts: pa.Array

@@ -83,8 +83,8 @@ def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:
 
 
 def _host_computation(trace: TraceTable) -> Ranges:
-    """Returns the time ranges in which a thread runs operators that are neither part of a collective nor blocked by
-    one.
+    """Returns the time ranges in which a thread runs operators that are not part of a collective and are not
+    blocked by a collective.
 
     A thread that calls a collective computes nothing until the call returns. In the meantime, the process group
     works on another thread.

@@ -219,8 +219,8 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
 def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], pattern: str = "") -> Bool:
     """Returns a mask of the selected events that match all filters (key, text).
 
-    ``pattern`` matches the text in which the names of one phase may differ. Raises BadRequest for an unknown
-    filter, kind or phase.
+    Annotation names that differ only in matches of ``pattern`` belong to the same phase. Raises BadRequest for an
+    unknown filter, kind or phase.
     """
     shape = dict(where).get("replayed_shape")
     filters: dict[str, Callable[[TraceTable, str], Bool]] = {

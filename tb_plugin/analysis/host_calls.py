@@ -79,7 +79,7 @@ class Called:
     row: Int64
     key: Int64
     bears: Bool
-    """Mask over ``Origins.scopes`` of the scopes that the view shows as calls."""
+    """Mask over ``Origins.scopes``. It selects the scopes that the view shows as calls."""
     scope_key: Int64
 
 

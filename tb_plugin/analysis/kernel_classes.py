@@ -89,9 +89,8 @@ class KernelClasses:
     kernel_class: UInt8
     because: UInt8
     by: Int32
-    """String id of the rule or operator that determined the class (-1 = neither).
-
-    The operator is the one that launched most of the kernel's time.
+    """String id of the rule that determined the class, or of the operator that launched most of the kernel's time
+    (-1 = neither).
     """
 
     def of(self, names: npt.NDArray[np.integer]) -> UInt8:

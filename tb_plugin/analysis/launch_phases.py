@@ -38,10 +38,11 @@ def launch_phases(trace: TraceTable) -> Launches:
 
 
 def usual_latency(trace: TraceTable, device: int) -> Int64:
-    """Returns, for each launch, the latency above which it is unusual, judged by the launches on one device.
+    """Returns, for each launch, the latency above which it is unusual. The limits are computed from the launches on
+    one device.
 
-    There are separate limits for kernels, and for copies and memsets. In both cases, queued launches, graph
-    launches and all other launches have separate limits.
+    Kernels have other limits than copies and memsets. For each of these two groups, there are separate limits for
+    queued launches, for graph launches, and for all other launches.
     """
     launches = launch_phases(trace)
     of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)

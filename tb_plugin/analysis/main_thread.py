@@ -11,7 +11,7 @@ from tb_plugin.model.trace.table import TraceTable
 def main_thread(trace: TraceTable) -> int:
     """Returns the track of the main thread (-1 = unknown).
 
-    The main thread has the step annotations. If there are no steps, the main thread is the one whose thread id
+    The main thread is the thread that has the step annotations. If there are no steps, it is the thread whose id
     equals the process id.
     """
     if trace.steps.recorded and len(trace.steps.host_start_ns):

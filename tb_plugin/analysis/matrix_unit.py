@@ -68,8 +68,8 @@ def matrix_units(trace: TraceTable, kernels: Int64) -> str:
 
 
 def matrix_uses(groups: Groups, use: npt.NDArray[np.uint8]) -> pa.Array:
-    """Returns, for each group of kernels, "true" if a kernel uses a matrix unit, "unknown" if a kernel may use one,
-    and "false" otherwise.
+    """Returns a text for each group of kernels: "true" if at least one kernel uses a matrix unit, "unknown" if at
+    least one may use a matrix unit, otherwise "false".
     """
     found = np.where(groups.any(use == MatrixUse.UNKNOWN), MatrixUse.UNKNOWN, MatrixUse.NO)
     found = np.where(groups.any(use == MatrixUse.YES), MatrixUse.YES, found)

@@ -23,7 +23,7 @@ STEP = "one step"
 P50 = "Median {}."
 P95 = "95th percentile of {}."
 P99 = "99th percentile of {}."
-"""Percentiles use linear interpolation."""
+"""Definition of a 99th percentile. Percentiles use linear interpolation."""
 LINE = "Python line with the most {} time."
 
 

@@ -153,7 +153,6 @@ def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure
 
 
 def notice_of(trace: TraceTable, failures: Failures) -> Notice:
-    """Returns the finding about failed requests."""
     text, figures = sentence_of(trace, failures)
     advice = f"out_of_memory.{failures.cause}"
     return Notice(

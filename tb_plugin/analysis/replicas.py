@@ -162,7 +162,6 @@ class Repeated:
 
     @property
     def figures(self) -> list[Figure]:
-        """Returns the numbers that the finding shows."""
         return [
             METRICS.figure("repeated_ratio", self.bytes / self.total),
             METRICS.figure("workers", self.ranks),

@@ -76,9 +76,10 @@ def labels_of(trace: TraceTable) -> Labels:
 
 @cached_by_argument
 def thread_starts(trace: TraceTable) -> Starts:
-    """Returns the times at which threads start in a trace.
+    """Returns the calls with which threads start in a trace.
 
-    On each track, the second ``_bootstrap`` call, every later one and every nested one start a new thread.
+    On each track, every ``_bootstrap`` call after the first starts a new thread. The first call also starts a new
+    thread if another Python call encloses it.
     """
     begins = trace.strings.where(lambda text: _THREAD_ENTRY.fullmatch(text) is not None)[trace.name]
     rows = np.flatnonzero(begins & (trace.kind == EventKind.PYTHON))
@@ -176,7 +177,9 @@ def _with_ranges(
 
 
 def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
-    """Returns a mask of internal framework calls, which are calls made by framework code or by a module call."""
+    """Returns a mask of internal framework calls: calls of framework functions that are made by framework code or
+    by a module call.
+    """
     name, kind = trace.name[row], trace.kind[row]
     # One more flag at the end is for frames without a parent.
     framework = np.append(

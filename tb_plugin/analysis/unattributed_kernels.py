@@ -105,7 +105,7 @@ def reason_times(trace: TraceTable, rows: Int64) -> dict[Reason, int]:
 
 
 def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
-    """Returns a breakdown by reason of the device time without an operator, largest first."""
+    """Returns a breakdown of the device time that has no operator, by reason, largest first."""
     order = sorted((reason for reason in times if times[reason]), key=lambda reason: -times[reason])
     slices = []
     for reason in order:

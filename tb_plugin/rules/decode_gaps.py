@@ -36,7 +36,7 @@ METRICS = OF_RULES.adding(
 )
 
 SHARE = 0.05
-"""Minimum share of the gap in the time from one step to the next.
+"""Minimum gap between steps, as a share of the time from the start of one step to the start of the next.
 
 A launch and a copy of the token always take some time.
 """

@@ -116,7 +116,7 @@ def _operators(trace: TraceTable, copies: Int64) -> str:
 def _calling(trace: TraceTable, operators: Int64) -> Int64:
     """Returns the operator responsible for each copy.
 
-    This is the operator that launches the copy, or an enclosing one up to ``LEVELS`` above.
+    This is the operator that launches the copy, or an operator that encloses it, at most ``LEVELS`` levels above.
     """
     for _ in range(LEVELS):
         outer = trace.operator[operators]

@@ -52,8 +52,9 @@ def _backends_at_work(trace: TraceTable) -> set[str]:
 
 
 def _recorded_backends(trace: TraceTable) -> list[str]:
-    """Returns the backends in ``distributedInfo``: a single backend, or one per device type as in
-    ``cpu:gloo,cuda:nccl``.
+    """Returns the backends in ``distributedInfo``.
+
+    There is a single backend, or one backend per device type as in ``cpu:gloo,cuda:nccl``.
     """
     info = trace.metadata.get("distributedInfo")
     stated = str(info.get("backend", "")) if isinstance(info, dict) else ""

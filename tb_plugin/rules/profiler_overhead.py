@@ -112,7 +112,7 @@ def _calls(s: Scene) -> int:
 
 
 def _holding(s: Scene, own: Ranges) -> Ranges:
-    """Returns those of the ranges in ``own`` during which no launching thread starts an event."""
+    """Returns the ranges in ``own`` during which no launching thread starts an event."""
     begun = s.trace.start_ns[s.on_threads & ~of_kind(s.trace.kind, *ON_DEVICE, EventKind.OVERHEAD)]
     still = np.searchsorted(begun, own.start, side="right") == np.searchsorted(begun, own.end)
     return Ranges(own.start[still], own.end[still])

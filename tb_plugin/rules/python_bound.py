@@ -111,8 +111,8 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
-    """Returns the Python lines that take the most time in ``free``, each with its time ranges, and the rows of the
-    calls in these lines.
+    """Returns the Python lines that take the most time in the ranges ``free``. Each line has its time ranges. Also
+    returns the rows of the calls in these lines.
 
     Both results are empty if the trace has no Python events.
     """

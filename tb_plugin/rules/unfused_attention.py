@@ -68,7 +68,7 @@ class Attention:
 
 @cached_by_argument
 def unfused_attention(s: Scene) -> Attention:
-    """Returns the attention computations in the steps that use several kernels instead of a fused one."""
+    """Returns the attention computations in the steps that use several kernels instead of a single fused kernel."""
     trace, all_of = s.trace, streams(s.trace)
     words = trace.recorder.operators
     softmax = np.flatnonzero((all_of.kernel_class == KernelClass.NORMALISATION) & (all_of.operator != MISSING))

@@ -32,7 +32,7 @@ _PASSES = 2
 The unit is the time of the longest kernel of each parameter, summed over the parameters.
 """
 _STAY = 10
-"""A fused optimizer makes at most one launch for this many launches of the recorded optimizer."""
+"""Number of launches of the recorded optimizer that a fused optimizer replaces with a single launch, at least."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

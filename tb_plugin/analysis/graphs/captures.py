@@ -60,9 +60,9 @@ def captured_in(trace: TraceTable) -> Captured:
 def captures(trace: TraceTable) -> Recorded:
     """Returns the launches recorded during graph captures: one sequence per capture, sorted by time.
 
-    A launch belongs to the capture on its thread. If there is none, the launch belongs to the capture on the thread
-    that waits for its thread. If there is none either, it belongs to the active capture, provided that there is
-    only one. Launches that ran device work are excluded, because they were not captured.
+    A launch belongs to the capture on its thread. If its thread has no capture, the launch belongs to the capture
+    on the thread that waits for its thread. If neither thread has a capture, the launch belongs to the only active
+    capture. Launches that ran device work are excluded, because they were not captured.
     """
     track, start, end = _windows(trace)
     if not len(start):
@@ -104,7 +104,9 @@ def captured_by(trace: TraceTable, thread: int) -> Ranges:
 
 @cached_by_argument
 def eager_sequences(trace: TraceTable) -> Recorded:
-    """Returns the device work launched outside of graphs: one sequence per thread and device, in launch order."""
+    """Returns the device work that is launched eagerly, not by graphs: one sequence per thread and device, in
+    launch order.
+    """
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, work)
     is_eager = source != MISSING

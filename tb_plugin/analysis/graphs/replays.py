@@ -47,7 +47,6 @@ class Graphs:
         return len(self.begin) - 1
 
     def size(self, graph: int) -> int:
-        """Returns the number of nodes of a graph."""
         return int(self.begin[graph + 1] - self.begin[graph])
 
     def nodes(self, graph: int) -> slice:
@@ -221,9 +220,10 @@ def _processes(trace: TraceTable) -> Int64:
 
 
 def _is_usual(graph: Int64, sequence: Int64) -> Bool:
-    """Returns, for each replay, whether its sequence of work is the most frequent sequence of its graph.
+    """Returns, for each replay, whether its work is the most frequent sequence of work among the replays of its
+    graph.
 
-    If several sequences are equally frequent, the first one counts as the most frequent.
+    If several sequences are equally frequent, the first of them is used.
     """
     pairs = group(graph, sequence)
     of = graph[pairs.first]

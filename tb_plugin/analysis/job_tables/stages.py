@@ -66,7 +66,7 @@ def connected_stages(
 
 
 def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
-    """Returns one row per stage and step. Each time is the maximum over the ranks of the stage."""
+    """Returns one row per stage and step. The times in a row are the maximum over the ranks of the stage."""
     ranks = times.filter(pc.is_valid(times["rank"]))
     place = {rank: number for number, stage in enumerate(stages) for rank in stage}
     number = pa.array([place.get(rank) for rank in ranks["rank"].to_pylist()], pa.int64())

@@ -79,7 +79,10 @@ def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
 
 
 def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[RankTimes]) -> Series:
-    """Returns a chart of the mean step, split into its parts: one stacked bar per rank or stage (``key``)."""
+    """Returns a chart of the mean step time, with one stacked bar per rank or stage (``key``).
+
+    The parts of a bar are the parts of the step.
+    """
     parts = [_parts(row.times) for row in rows]
     receives = any(each.get("exposed_receive_ns") for each in parts)
     titles = {} if receives else {"exposed_rest_ns": METRICS["exposed_ns"].title}

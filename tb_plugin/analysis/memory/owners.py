@@ -35,9 +35,9 @@ class Owners:
     An event in a backward operator belongs to the module of the forward operator.
     """
     forward: Int32
-    """For each event, the row of the forward operator that belongs to the event's operator.
+    """For each event, the row of the forward operator that belongs to its operator.
 
-    If this operator has no forward operator, that of its nearest ancestor with one is used.
+    If its operator has no forward operator, the nearest ancestor that has a forward operator is used.
     """
     reported: Int32 = no_rows(np.int32)
     """For each event, the operator name (string id) that the profiler reports.

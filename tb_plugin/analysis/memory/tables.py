@@ -120,7 +120,10 @@ def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def hidden_of(devices: Sequence[object]) -> tuple[str, ...]:
-    """Returns the columns to hide. If there is only one device, this is the device column; otherwise, no column."""
+    """Returns the device column if there is only one device, because the tables then hide it.
+
+    Otherwise, returns no columns.
+    """
     return ("device",) if len(devices) == 1 else ()
 
 

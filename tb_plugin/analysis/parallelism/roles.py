@@ -211,7 +211,7 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
     """Returns the role of each all-to-all; -1 = none.
 
-    The role is DISPATCH if expert GEMMs run between this all-to-all and the next one. The next one then has the
+    If expert GEMMs run between two consecutive all-to-alls, the first has the role DISPATCH and the second has the
     role COMBINE.
     """
     order = np.argsort(trace.start_ns[exchanges], kind="stable")

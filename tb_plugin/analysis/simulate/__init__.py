@@ -136,7 +136,7 @@ Program = Callable[[TraceTable, Queue, Sequence[Change], Steps, bool], Int64]
 
 
 def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Returns the time saved by each change, in nanoseconds. The time saved on the slowest device is used."""
+    """Returns the time saved by each change, in nanoseconds. The device that ends last determines this time."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
     if not queues:

@@ -175,7 +175,6 @@ class Rise:
 
     @property
     def figures(self) -> list[Figure]:
-        """Returns the numbers that the finding shows."""
         return [
             METRICS.figure("peak_growth_bytes", (self.last_bytes - self.first_bytes) / self.steps),
             METRICS.figure("first_peak_bytes", self.first_bytes),

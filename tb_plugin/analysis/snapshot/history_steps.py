@@ -42,9 +42,9 @@ class HistorySteps:
 
 
 def marks_of(device: DeviceLevels) -> HistorySteps:
-    """Returns the steps annotated on the device.
+    """Returns the steps that are annotated on the device.
 
-    If the device has no annotations, returns the steps of another device. Returns no steps if the events have no
+    If none are annotated on it, returns the steps annotated on any device. Returns no steps if the events have no
     times.
     """
     return _marks(device.snapshot, device.place)

@@ -236,5 +236,4 @@ def _modules(trace: TraceTable) -> Int32 | None:
 
 @cached_by_argument
 def pyramid_of(trace: TraceTable) -> Pyramid:
-    """Returns the cached pyramid of a trace."""
     return build(trace)

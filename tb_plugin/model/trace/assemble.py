@@ -345,8 +345,8 @@ class _Drawn:
 
 
 def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
-    """Returns the vertical position of each row. Host ranges, Python calls, device work and other rows are stacked
-    separately.
+    """Returns the vertical position of each row. Host ranges, Python calls, device work and all other rows are
+    stacked separately from each other.
 
     Device rows are never marked as overlapping, because kernels of one stream may overlap by design (programmatic
     dependent launch).

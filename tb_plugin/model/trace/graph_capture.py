@@ -1,7 +1,7 @@
 """Captures of CUDA graphs: launched device work and its enclosing scopes.
 
 A capture comes from this trace (``analysis/graphs``) or from another trace. In both cases, string ids refer to the
-strings of this trace, because texts of the other trace are added to this one.
+strings of this trace. The texts of the other trace are added to them.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Merged:
 def separate_processes(raw: RawTrace) -> Merged:
     """Separates the devices of a merged trace, so that each process has its own devices.
 
-    A trace that is not merged is returned unchanged, and ``process`` is None.
+    A trace that is not merged is returned unchanged.
     """
     if raw.is_external_id_sure:  # such ids do not come from a framework
         return Merged(raw)

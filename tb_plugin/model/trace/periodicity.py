@@ -78,7 +78,9 @@ def likely_periods(sequence: Int64, repeats: int) -> list[int]:
 
 
 def periodic_runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
-    """Returns the start and length of each section in which every number equals the number one period later."""
+    """Returns the start and length of each section in which every number equals the number that follows one period
+    later.
+    """
     same = np.concatenate(([False], sequence[period:] == sequence[:-period], [False])).astype(np.int8)
     edge = np.diff(same)
     begin = np.flatnonzero(edge == 1)

@@ -15,7 +15,7 @@ class Issue:
     - ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category``, ...).
     - ``text`` is the description for users.
     - ``count`` is the number of irregular events or positions.
-    - ``first_offset`` is the byte offset of the first one in the uncompressed text.
+    - ``first_offset`` is the byte offset of the first irregularity in the uncompressed text.
     - ``examples`` are at most five short excerpts.
     """
 
@@ -63,7 +63,7 @@ class ReadReport:
 
     @property
     def cut_files(self) -> list[str]:
-        """Returns the names of the truncated files. Empty if the profile has only one file."""
+        """Returns the names of the truncated files. Returns no names if the profile has only one file."""
         if self.complete:
             return []
         return sorted({issue.file for issue in self.issues if issue.code in _CUT and issue.file})

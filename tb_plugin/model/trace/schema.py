@@ -47,7 +47,7 @@ class EventKind(IntEnum):
     INSTANT = 13
     """An event without duration."""
     ASYNC = 14
-    """Part of an asynchronous operation, which may start on one thread and end on another."""
+    """Part of an asynchronous operation, which may start on one thread and end on another thread."""
 
 
 class MatrixUse(IntEnum):
@@ -129,7 +129,7 @@ OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
 
 
 def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.bool_]:
-    """Returns, for each entry of a ``kind`` column, whether it is one of these kinds."""
+    """Returns a mask of the entries in a ``kind`` column that are one of these kinds."""
     flags = np.zeros(len(EventKind), np.bool_)
     flags[list(wanted)] = True
     # A table lookup takes a tenth of the time of np.isin. This function is called very often.

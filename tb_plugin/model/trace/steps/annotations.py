@@ -229,7 +229,7 @@ def inside(marks: Marks, start: Int64, end: Int64) -> Served:
 def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPattern]) -> Steps:
     """Returns one step per iteration, sorted and numbered by time.
 
-    Their windows are computed like those of profiler steps.
+    The windows of these steps are computed like the windows of profiler steps.
     """
     if not len(marks.start):
         return Steps()
@@ -239,9 +239,9 @@ def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPatter
 
 
 def with_own(patterns: tuple[StepPattern, ...], own: str) -> tuple[StepPattern, ...]:
-    """Returns the patterns, with the user's pattern ``own`` first.
+    """Returns the patterns, preceded by the user's pattern ``own``.
 
-    An invalid user pattern is ignored (see ``own_problem``).
+    An invalid pattern of the user is ignored (see ``own_problem``).
     """
     return (StepPattern(settings.STEPS.name, own), *patterns) if own and not own_problem(own) else patterns
 
