@@ -114,9 +114,8 @@ def classify_kernels(trace: TraceTable) -> KernelClasses:
     """Returns the class of each kernel name.
 
     The class is determined by the first of the following that applies: user rule, communication, built-in rule,
-    launching operator, other. A name is communication only if all kernels with this name communicate. The launching
-    operator is the nearest enclosing operator whose class is known. If launches of kernels with the same name lead
-    to different classes, the class with the most kernel time is used.
+    launching operator, other. A name is communication only if all kernels with this name communicate. If launches
+    of kernels with the same name lead to different classes, the class with the most kernel time is used.
     """
     rows = np.flatnonzero(trace.kind == EventKind.KERNEL)
     names = np.unique(trace.name[rows])

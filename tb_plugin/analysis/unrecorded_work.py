@@ -49,10 +49,9 @@ def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
     """Returns the time ranges in which a device runs only unrecorded work. ``device`` is an index into
     ``trace.devices``.
 
-    Unrecorded work is inferred from delays that recorded work does not explain. In one case, the first kernel of a
-    stream starts much later after its launch than usual, although the device starts nothing else. In the other
-    case, the host waits for the device before it launches anything. Work launched before the recording must have
-    caused these delays.
+    Unrecorded work is inferred from delays that recorded work does not explain. For example, the first kernel of a
+    stream starts unusually late after its launch, although the device runs nothing else. Or the host waits for the
+    device before the first launch.
     """
     return _found(trace, device).ranges
 

@@ -41,9 +41,8 @@ class ViewEntry:
     """Declaration of a view: ``VIEW = ViewEntry(__name__, ...)`` in ``views/<id>/__init__.py``.
 
     The entry implements ``Analysis``. On first use, it imports the class in ``views/<id>/view.py``. ``order`` is
-    the position of the view in the navigation. ``model`` is the class name of the view's model. ``missing`` is a
-    function that returns the reason why the view does not apply to a profile; by default, the view always applies.
-    ``http`` contains the documentation of the view.
+    the position of the view in the navigation. ``model`` is the class name of the view's model. By default,
+    ``missing`` returns None, and the view applies to all profiles. ``http`` contains the documentation of the view.
     """
 
     def __init__(

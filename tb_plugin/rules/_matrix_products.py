@@ -158,8 +158,8 @@ def matrix_unit_savings(trace: TraceTable, some: Products, of: str, size: int) -
     rates are unknown.
 
     ``of`` is the number format, and ``size`` is the number of bytes per element. For the upper bound, kernels reach
-    the device's peak rate; for the lower bound, a third of this rate. If shapes are not recorded, the speedup is at
-    most the ratio r of the peak rates of the two formats, and at least min(2, sqrt(r)).
+    the device's peak rate. For the lower bound, they reach a third of it. If shapes are not recorded, bounds on the
+    speedup are derived from the ratio of the peak rates of the two formats.
     """
     peak, bandwidth = peaks_of(trace, some.row, of)
     plain, _ = peaks_of(trace, some.row, "fp32")

@@ -27,12 +27,9 @@ _RARE = 40
 this number.
 """
 _PASSES = 2
-"""Maximum duration of a fused optimizer step.
-
-The unit is the time of the longest kernel of each parameter, summed over the parameters.
-"""
+"""Maximum duration of a fused optimizer step, as a multiple of the time of each parameter's longest kernel."""
 _STAY = 10
-"""Number of launches of the recorded optimizer that a fused optimizer replaces with a single launch, at least."""
+"""Minimum ratio of the launches of the recorded optimizer to the launches of a fused optimizer."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

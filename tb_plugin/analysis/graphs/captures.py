@@ -60,9 +60,9 @@ def captured_in(trace: TraceTable) -> Captured:
 def captures(trace: TraceTable) -> Recorded:
     """Returns the launches recorded during graph captures: one sequence per capture, sorted by time.
 
-    A launch belongs to the capture on its thread. If its thread has no capture, the launch belongs to the capture
-    on the thread that waits for its thread. If neither thread has a capture, the launch belongs to the only active
-    capture. Launches that ran device work are excluded, because they were not captured.
+    A launch belongs to the capture on its thread or, if there is none, to the capture on the thread that waits for
+    its thread. If neither thread has a capture, the launch belongs to the only active capture. Launches that ran
+    device work are excluded, because they were not captured.
     """
     track, start, end = _windows(trace)
     if not len(start):

@@ -31,10 +31,9 @@ def agreed_scopes(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes:
     """Returns the scopes of graph nodes on which all matches of a graph agree.
 
     ``sizes[g]`` is the number of nodes of graph g to match. ``scope`` is the scope of each launch, and
-    ``starts[g]`` contains the index in ``scope`` where each match starts. If a graph has only one match, the scopes
-    of the match are returned. Several matches must agree on the operator of each node. The scopes are compared in
-    decreasing detail until they agree: with all arguments, by names, by operators and modules, and finally by
-    operators alone.
+    ``starts[g]`` contains the index in ``scope`` where each match starts. All matches must agree on the operator of
+    each node. Scopes that contradict each other in details, such as arguments, are reduced to the details on which
+    they agree.
     """
     if all(len(at) == 1 for at in starts.values()):
         alone = {graph: scope[int(at[0]) : int(at[0]) + sizes[graph]] for graph, at in starts.items()}

@@ -183,10 +183,9 @@ def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dic
 def with_names(sequences: Sequences, path: Int64) -> Sequences:
     """Adds the kernel names, grids and blocks of eager work to captures, which lack this data.
 
-    Programs usually execute a step eagerly before they capture it. The eager work must have the same operators and
-    modules in the same order, with the same inputs. If several pieces of eager work match, they must agree.
-    ``path`` is a code for the operators and modules that enclose each launch (-1 = none). A kernel without a path
-    gets no name.
+    Programs usually execute a step eagerly before they capture it. The eager work must have the same operators,
+    modules and inputs as the capture, in the same order. ``path`` is a code for the operators and modules that
+    enclose each launch (-1 = none). A kernel without a path gets no name.
     """
     captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
     unnamed = captured & (sequences.kind == EventKind.KERNEL) & (sequences.name == MISSING) & (path != MISSING)

@@ -36,13 +36,12 @@ class Start:
 
 
 def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dict[int, Start]:
-    """Returns the longest common prefix of each graph with a capture. A graph that matches a capture completely is
+    """Returns, for each graph, the longest common prefix with a capture. Graphs that match a capture completely are
     omitted.
 
-    Profilers may lose nodes but do not change nodes. Of the two prefixes, one must therefore contain all nodes of
-    the other in the same order. Kernels match by name. A kernel without a name matches only if a named kernel after
-    it matches. A prefix needs at least 8 named kernels, and at least a quarter of the nodes of both the graph and
-    the capture.
+    Nodes may be missing in a graph or in a capture, but not in both. Kernels match by name. A kernel without a name
+    matches only if a named kernel after it matches. A prefix needs at least 8 named kernels, and at least a quarter
+    of the nodes of both the graph and the capture.
     """
     sequences = told.sequences
     sizes = np.diff(sequences.begin)

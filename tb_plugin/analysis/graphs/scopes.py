@@ -165,11 +165,11 @@ ARGS = (*INPUTS, "stack")
 def merge_equal_scopes(
     scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = ()
 ) -> tuple[Scopes, Int32]:
-    """Merges scopes of these kinds that have equal names and whose ancestors all have equal names.
+    """Merges scopes of these kinds that have equal names and whose ancestors all have equal names. Columns in
+    ``args`` must be equal too; other argument columns are dropped.
 
-    Also returns the new index of each old scope; an additional last entry is for index -1. A scope of another kind
-    gets the index of its nearest ancestor of these kinds. Columns in ``args`` must be equal too. Argument columns
-    that are not in ``args`` are dropped.
+    Also returns the new index of each old scope. The last entry of these indices is for index -1. A scope of
+    another kind gets the index of its nearest ancestor of these kinds.
     """
     kept = np.flatnonzero(np.isin(scopes.kind, kinds))
     place = places_of(kept, len(scopes))

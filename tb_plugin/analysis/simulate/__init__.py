@@ -57,10 +57,9 @@ def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int
 def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """Returns the time that each change alone would save, in nanoseconds over all ``steps``.
 
-    If ``careful`` is True, the result is a lower bound: the usual latency of launches and the usual gap between
-    kernels do not change. Otherwise, this latency and this gap are zero, and the result is an upper bound. If
-    ``worth`` of a change is n, one changed step replaces n recorded steps. If ``steps`` contains all recorded
-    steps, the recording is replayed once. Otherwise, the selected steps are repeated indefinitely.
+    If ``careful`` is True, the result is a lower bound: launch latencies and gaps between kernels keep their usual
+    length. Otherwise, both are zero, and the result is an upper bound. If ``steps`` contains all recorded steps,
+    the recording is replayed once. Otherwise, the selected steps are repeated indefinitely.
     """
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
@@ -162,12 +161,12 @@ def _saved_once(trace: TraceTable, queue: Queue, changes: Sequence[Change], step
 
 
 def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """Returns how much shorter each repetition becomes if the steps repeat indefinitely.
+    """Returns how much shorter each repetition becomes if the steps repeat indefinitely, plus a constant that is
+    the same for all changes.
 
-    The result includes a constant that is the same for all changes. Each repetition starts with the final leads of
-    the previous repetition. The saving is the smallest of three values: the growth of the host's lead, the growth
-    of the device's lead, and half of the growth if host and device wait for each other. Work that is queued at the
-    start of a repetition is queued again at its end, so its time is not saved.
+    Each repetition starts with the final leads of the previous repetition. The saving is the smallest of three
+    values: the growth of the host's lead, the growth of the device's lead, and half of the growth if host and
+    device wait for each other.
     """
     leads = leads_of(trace, queue, changes, steps, careful, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device

@@ -139,8 +139,8 @@ class _Gone:
     """Cumulative reduction of device work by one change.
 
     For a lower bound, a reduction counts only while no other work runs on the device. For an upper bound, all
-    reductions on the busiest stream count. Reductions on other streams count while the busiest stream is idle,
-    because it may have waited for them. If work is removed, the latency before this work is removed too.
+    reductions on the busiest stream count. Reductions on other streams count while the busiest stream is idle. If
+    work is removed, the latency before this work is removed too.
     """
 
     def __init__(self, trace: TraceTable, queue: Queue, change: Change, careful: bool) -> None:

@@ -63,9 +63,8 @@ def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) 
     """Returns the lifetimes of a device's blocks. ``final`` is None if the final state is unknown.
 
     The events at one address between two allocations belong to one block. If a block has several release requests
-    or completed releases, the first of each is used. If no completed release of a block is recorded, the block ends
-    with its release request, unless the final state still contains the block. If the history contains release
-    requests, but none for a released block, the request was made before the history started.
+    or completed releases, the first of each is used. If no completed release is recorded, the block ends with its
+    release request, unless the final state still contains the block.
     """
     groups = _grouped(action, address)
     requested, completed, following = groups.requested, groups.completed, groups.following

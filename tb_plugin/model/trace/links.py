@@ -36,8 +36,8 @@ def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, 
     process; -1 = none.
 
     ``keys`` contains the keys of ``rows``, and ``wanted`` contains the keys of ``targets``. ``of`` contains the
-    process of each row of the trace (-1 = unknown); it is None if there is only one process. If the process of a
-    target is unknown, its key matches only if all rows that have this key belong to one process.
+    process of each row of the trace (-1 = unknown), or is None if there is only one process. If the process of a
+    target is unknown, only keys that occur in a single process match.
     """
     if of is None:
         return first_with_key(keys, rows, wanted)

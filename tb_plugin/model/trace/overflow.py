@@ -35,7 +35,7 @@ def find_overflows(rows: Rows) -> Clipped:
 
     Work is implausible if it is longer than ``LEAST_NS`` and more than ``ABSURD`` times as long as the rest of the
     trace. Its new end is the start of the next work on its stream. If there is no next work, the new end is the end
-    of the trace: the last start of any event or the last end of a CPU event.
+    of the trace.
     """
     nothing = np.empty(0, np.int64)
     if not len(rows.start):

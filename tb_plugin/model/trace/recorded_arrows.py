@@ -50,8 +50,7 @@ def bound(
 
     ``rows`` must be sorted by start, then longest first. ``position`` is the sorted index of each row in file order
     (-1 = excluded). As in Chrome's trace event format ("Flow events"), an event includes its start time but not its
-    end time, unless its duration is zero. If a host track and a device track have the same ids, the host track is
-    tried first.
+    end time, unless its duration is zero.
     """
     if not len(ends.name):
         return Arrows(), 0

@@ -222,10 +222,10 @@ class ArrowEnds:
     """Recorded arrows between events, in file order.
 
     Each end of an arrow is a time on a thread or stream. Times are on the same clock as ``start_ns``. An arrow
-    starts at the innermost event that is active at its start time. It ends at the innermost event that is active at
-    its end time. If ``to_next`` is set, it ends at the next event that begins on the thread or stream. In some
-    traces, the two events of each arrow are recorded. ``start_row`` and ``end_row`` are then the rows of these
-    events in file order (-1 = none). In other traces, both columns are empty.
+    connects the innermost events that are active at these two times. If ``to_next`` is set, it ends at the next
+    event that begins on the thread or stream. In some traces, the two events of each arrow are recorded.
+    ``start_row`` and ``end_row`` are then the rows of these events in file order (-1 = none). Otherwise, both
+    columns are empty.
     """
 
     name: Int32 = no_rows(np.int32)

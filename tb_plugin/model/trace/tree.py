@@ -132,8 +132,7 @@ def innermost_at(track: Int32, start: Int64, end: Int64, parent: Int32, at_track
     none.
 
     The rows must be sorted by start, and ``parent`` must come from ``nest``. The search starts at the last row that
-    started before the time, and follows parents to the first active row. This search misses no active row: a row
-    that is not an ancestor of a later row ends before that later row.
+    started before the time, and follows parents to the first active row.
     """
     if not len(start):
         return np.full(len(at), MISSING, np.int32)
