@@ -81,15 +81,15 @@ class Tie(IntEnum):
 
     NONE = 0
     ARROW = 1
-    """Only by an arrow in the trace."""
+    """The only evidence is an arrow in the trace."""
     SEQUENCE = 2
-    """By an equal autograd sequence number. No arrow contradicts the match."""
+    """Both operators have the same autograd sequence number. No arrow contradicts the match."""
     PARENT = 3
-    """By the enclosing backward operator, which is matched."""
+    """The enclosing backward operator is matched."""
     BEFORE = 4
-    """By the operator that runs directly before it.
+    """The operator that runs directly before the backward operator is matched.
 
-    That operator is matched, and computes the gradient that this operator accumulates.
+    It computes the gradient that the backward operator accumulates.
     """
 
 

@@ -28,7 +28,7 @@ class BackwardTimes:
     communication_ns: Int64
     host_ns: Int64
     wait_ns: Int64
-    """Host time in calls that wait for a device."""
+    """Time that the operator spends in calls that wait for a device."""
 
 
 def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:

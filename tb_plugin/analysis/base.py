@@ -58,7 +58,7 @@ class Traits:
     reported_tables: tuple[str, ...] = ()
     """Tables about workers. A report contains each of these tables if the profile has it."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """For views about workers: maps keys in the report of a worker to columns of the table ``workers``."""
+    """For views about workers: maps a key in the report of a worker to a column of the table ``workers``."""
     companion: str = ""
     """Id of a view for another kind of profile in the same run.
 

@@ -35,7 +35,7 @@ _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
 
 
 def exposed_ranges(trace: TraceTable) -> Ranges:
-    """Returns the time ranges in which communication runs while no computation, copy or memset runs."""
+    """Returns the time ranges in which communication runs but no computation, copy or memset runs."""
     talking = communication_ranges(trace)
     if not len(talking):
         return EMPTY

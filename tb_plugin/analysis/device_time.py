@@ -146,7 +146,10 @@ def busy_title(trace: TraceTable, *chosen: str) -> str:
 
 @dataclass(frozen=True)
 class DeviceRatios:
-    """Ratios of one device from 0 to 1, defined as in the old plugin. None if not available."""
+    """Ratios of one device, from 0 to 1.
+
+    Their definitions are those of the old plugin. None if a ratio is not available.
+    """
 
     utilization: float | None
     sm_efficiency: float | None

@@ -25,13 +25,13 @@ class HardwareStreams:
     """
 
     of: Int32
-    """Stream number of each row. For host rows, this is the track."""
+    """Stream number of each row. For a host row, this number is the track number."""
     names: tuple[str, ...]
 
 
 @cached_by_argument
 def hardware_streams(trace: TraceTable) -> HardwareStreams:
-    """Returns the recorded hardware stream of each row. If it is not recorded, the row's track is used."""
+    """Returns the recorded hardware stream of each row. If no stream is recorded for a row, its track is used."""
     of = trace.track.copy()
     names = [track.tid.removeprefix("stream").strip() for track in trace.tracks]
     known = {

@@ -65,7 +65,7 @@ def is_served(trace: TraceTable) -> bool:
 
 
 def in_mode(trace: TraceTable, mode: Mode) -> Bool:
-    """Returns whether each step has this mode."""
+    """Returns, for each step, whether its mode is ``mode``."""
     found: Bool = trace.steps.served.mode == mode
     return found
 

@@ -25,7 +25,7 @@ class Cluster:
     report: ReadReport
 
     def table(self, name: str) -> pa.Table:
-        """Returns a table by name. If the profiler does not report it, the table is empty."""
+        """Returns a table by name. If the profiler does not report this table, returns an empty table."""
         found = self.tables.get(name)
         return job_table(name, {}) if found is None else found
 

@@ -121,7 +121,7 @@ class _Join:
     profiler: Lookup
     names: frozenset[str] = frozenset()
     parts: dict[str, tuple[Any, int]] = field(default_factory=dict)
-    """Concatenated arrays, each with the position of the next value to read."""
+    """Concatenated arrays. Each is stored together with the position of the next value to read."""
 
     def __post_init__(self) -> None:
         self.names = frozenset(self.table.column_names)

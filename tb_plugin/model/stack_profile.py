@@ -139,7 +139,7 @@ class _Builder:
 def captured_by_node(profile: StackProfile) -> Captured:
     """Returns the calls that enclose the launch of each graph node.
 
-    The string ids in the result are indices into the names of the profile.
+    String ids in the result are indices into the names of the profile.
     """
     places = profile.places
     scopes = scopes_of_kind(EventKind.PYTHON, places.label, places.parent)

@@ -333,7 +333,7 @@ class Bounds:
 
     @classmethod
     def exact(cls, change: Change) -> Bounds:
-        """Returns bounds that are both equal to this change."""
+        """Returns bounds in which both the lower and the upper bound are this change."""
         return cls(change, change)
 
 
@@ -369,7 +369,7 @@ class Rule:
     """Order among findings with equal savings. Rules about causes come before rules about effects."""
     detects: str
     threshold: str
-    """Condition for a finding."""
+    """Condition under which the rule reports a finding, as text."""
     saving: str
     """How the bounds are computed, or the reason why the rule has no bounds."""
     needs: str = ""

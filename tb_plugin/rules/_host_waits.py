@@ -60,7 +60,7 @@ class For(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class HostWaits:
-    """Calls in which the host waits, with the reasons. Sorted by row."""
+    """Calls in which the host waits, and the reason for each wait. Sorted by row."""
 
     row: Int64
     why: Int64
@@ -236,7 +236,7 @@ def waiting_calls(s: Scene, why: For) -> Waiting | None:
 
 
 def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
-    """Returns whether calls with the same line and name occur in at least ``OFTEN`` of the steps."""
+    """Returns whether calls with the same Python line and name occur in at least ``OFTEN`` of the steps."""
     trace, count = s.trace, len(s.steps.label)
     made = group(code_lines(trace).of[calls], trace.name[place])
     step = np.searchsorted(s.steps.start_ns, trace.start_ns[calls], side="right")

@@ -36,7 +36,7 @@ PIECES = 200
 
 @dataclass(frozen=True)
 class LargestCause:
-    """The largest idle cause, with a sentence, metrics and a link for the finding."""
+    """The largest cause of idle time, with a sentence, metrics and a link for the finding."""
 
     text: str
     figures: tuple[Figure, ...]

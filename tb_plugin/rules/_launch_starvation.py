@@ -54,7 +54,7 @@ During longer idle periods, operators load code or compute on the host.
 AMONG = 1 / 3
 """Minimum share of idle time caused by launches. Idle time caused by the device itself is excluded from the total."""
 FEW = 20
-"""Minimum launches per step."""
+"""Minimum number of launches per step."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
 _ON_DEVICE = (Cause.KERNEL_LATENCY, Cause.DEPENDENCY)
 _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)

@@ -21,7 +21,7 @@ The whole time cannot be saved, because copies and computation share the memory 
 
 
 def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the size of each copy, 0 = not recorded."""
+    """Returns the size of each copy in bytes, 0 if not recorded."""
     size = np.zeros(len(trace), np.int64)
     size[trace.device_args.row] = trace.device_args.bytes
     found: Int64 = np.maximum(size[copies], 0)

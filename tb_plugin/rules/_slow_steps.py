@@ -65,9 +65,9 @@ METRICS = OF_RULES.adding(
 OTHERS = 3
 """Minimum number of steps that are not slow. Fewer steps do not give a meaningful median."""
 FAR = 8
-"""Minimum excess of a slow step over the median, in median absolute deviations."""
+"""Minimum excess of a slow step over the median step, as a multiple of the median absolute deviation."""
 MIN_EXPLAINED_SHARE = 0.1
-"""A line, call or kernel is reported only if it causes at least this share of the largest difference."""
+"""A Python line, call or kernel is reported only if it causes at least this share of the largest difference."""
 HOST_BOUND = 0.9
 """Minimum share of the step for which a host or device is busy, if it is the bottleneck."""
 _BUSY = {
@@ -221,7 +221,7 @@ def _compiling(s: Scene, step: int) -> int:
 
 
 def _parts(s: Scene) -> list[Part]:
-    """Returns idle time by cause if there is one device, otherwise the host time by category."""
+    """Returns the idle time by cause if there is only one device. Otherwise, returns the host time by category."""
     shares, devices = s.breakdown.parts, list(device_busy(s.trace))
     busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
     if len(devices) != 1:

@@ -51,8 +51,9 @@ def states_reading(trace: TraceTable) -> bool:
 
 
 def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
-    """Returns whether each kernel spends at least half of its time reading memory, and reads for at least twice as
-    long as it computes.
+    """Returns, for each kernel, whether it is memory-bound.
+
+    It must read memory for at least half of its time, and for at least twice as long as it computes.
     """
     found = np.zeros(len(kernels), np.bool_)
     for read, computes in facts.reading:

@@ -49,7 +49,10 @@ class Guards:
     region: Int32
     """Index of the compiled call that followed the guard check (-1 = none)."""
     compilation: Int32
-    """Index of the compilation that followed the guard check because no compiled code matched (-1 = none)."""
+    """Index of the compilation that followed the guard check (-1 = none).
+
+    A compilation follows if no compiled code matched.
+    """
 
 
 def spans_of(trace: TraceTable, row: Int64) -> Spans:

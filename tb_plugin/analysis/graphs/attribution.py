@@ -17,9 +17,10 @@ Bool = npt.NDArray[np.bool_]
 
 
 def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: EventKind) -> Int32:
-    """Returns, for each row, the innermost scope of these kinds that encloses it in its capture.
+    """Returns, for each row, the innermost scope of these kinds that encloses the row in its capture.
 
-    The result is an index into the scopes of ``origins_of``. -1 = none, or the row is not replayed work.
+    The result is an index into the scopes of ``origins_of``. -1 if there is no such scope, or if the row is not
+    replayed work.
     """
     if not has_replays(trace):
         return np.full(len(rows), MISSING, np.int32)

@@ -98,7 +98,7 @@ def too_often(source: str, graph: int) -> Refusal:
 
 
 def short_name(name: str) -> str:
-    """Returns a kernel name without brackets, return type and namespaces."""
+    """Returns a kernel name after removing brackets, return type and namespaces."""
     text = (readable_names([name])[0] or name).removeprefix("void ")
     if not _TYPES.search(text):
         return name

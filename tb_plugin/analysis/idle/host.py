@@ -42,9 +42,9 @@ def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
 
 
 def delaying_ranges(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
-    """Returns, by cause, the time ranges in which a thread may delay a device.
+    """Returns, for each cause, the time ranges in which a thread may delay a device for this cause.
 
-    Ranges of different causes may overlap.
+    Time ranges of different causes may overlap.
     """
     rows, causes = _rows(trace)
     found = {}

@@ -52,7 +52,7 @@ class Launched:
 
     @property
     def is_outlier(self) -> Bool:
-        """Returns whether each launch has an unusually high latency although the queue was empty."""
+        """Returns, for each launch, whether its latency is unusually high although the queue was empty."""
         return ~self.is_queued & (self.latency_ns > self.limit_ns)
 
     def of(self, chosen: Bool | Int64) -> Launched:

@@ -80,7 +80,7 @@ def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> 
 
 
 def step_at(trace: TraceTable, time: Int64) -> Int32:
-    """Returns the index of the recorded step that runs on the host at each time (-1 = none)."""
+    """Returns, for each time, the index of the recorded step that runs on the host at that time (-1 = none)."""
     steps = trace.steps if trace.steps.recorded else Steps()
     return steps.at(time, on_host=True).astype(np.int32)
 

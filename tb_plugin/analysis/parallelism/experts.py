@@ -27,11 +27,11 @@ class Dispatched:
 
     row: Int64
     ratio: Float64
-    """Token count of the busiest rank, divided by the mean over all ranks."""
+    """Largest token count of a rank, divided by the mean token count of all ranks."""
     experts_ns: Int64
     """Time of expert GEMMs between this dispatch and the next dispatch on the same device."""
     most: Int64
-    """Index of the busiest rank within the process group."""
+    """Index within the process group of the rank with the most tokens."""
     without: int
     """Number of dispatches whose split sizes cannot be used: they are not recorded, are truncated, or are omitted
     because all sizes are equal.
@@ -80,7 +80,9 @@ def split_sizes(text: str) -> list[int]:
 
 
 def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
-    """Returns the time of expert GEMMs that start between each dispatch and the next dispatch on the same device."""
+    """Returns, for each dispatch, the time of expert GEMMs that start between it and the next dispatch on the same
+    device.
+    """
     experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
     device, start = trace.device[experts], trace.start_ns[experts]
     spent = np.zeros(len(rows), np.int64)

@@ -53,7 +53,7 @@ class Rows:
         return np.where(self.is_expandable, np.where(self.is_large, LARGE_PAGE, SMALL_PAGE), np.maximum(self.size, 1))
 
     def of(self, position: Int64) -> Int64:
-        """Returns the index of the segment that contains each position."""
+        """Returns, for each position, the index of the segment that contains it."""
         found: Int64 = np.searchsorted(self.first, position, side="right") - 1
         return found
 

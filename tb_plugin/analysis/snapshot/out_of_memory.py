@@ -86,7 +86,7 @@ def ran_out(device: DeviceLevels, event: int) -> RunningOut:
 
 
 def _same(values: Int64, value: int) -> Bool:
-    """Returns whether each value equals ``value``. Unrecorded values (-1) count as equal."""
+    """Returns, for each entry of ``values``, whether it equals ``value``. Unrecorded values (-1) count as equal."""
     found: Bool = (values == value) | (values == MISSING) | (value == MISSING)
     return found
 

@@ -19,7 +19,7 @@ ANNOTATED = "annotations"
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Consecutive steps. Step i contains the events from ``moments[i]`` (excluded) to ``moments[i + 1]`` (included)."""
+    """Consecutive steps. Step i contains the events after ``moments[i]``, up to and including ``moments[i + 1]``."""
 
     moments: Int64
     """Event numbers in ascending order; -1 = before the first event. Empty if there are no steps."""

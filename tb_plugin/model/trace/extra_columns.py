@@ -80,7 +80,7 @@ class ReportedColumn:
     key: str
     title: str
     unit: str
-    """Unit as written in the profile; empty if there is none."""
+    """Unit as written in the profile; empty if the column has no unit."""
     values: pa.Array
 
 
@@ -118,7 +118,7 @@ class ReportedMemory:
     """
 
     name: Int32 = no_rows(np.int32)
-    """String id of the operator or component that requested the block. Only allocations have it."""
+    """String id of the operator or component that requested the block. Releases have no such name."""
     allocator: Int32 = no_rows(np.int32)
     """String id of the allocator. Each allocator has separate blocks and totals."""
     pooled_ns: Int64 = no_rows(np.int64)

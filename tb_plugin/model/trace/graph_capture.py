@@ -88,7 +88,10 @@ class Sequences:
     scope: Int32 = no_rows(np.int32)
     """Innermost scope that encloses the launch."""
     is_forked: Bool = no_rows(np.bool_)
-    """Whether the capture used several synchronized streams. A replay may then run the work in another order."""
+    """Whether the capture used several synchronized streams.
+
+    Replays of such a capture may run the work in another order.
+    """
 
     def __len__(self) -> int:
         return len(self.begin) - 1

@@ -20,7 +20,7 @@ class DeviceFacts:
     fallback_cores: tuple[str, ...] = ()
     """Kinds of slow cores, which run an operator if no faster core has a kernel for this operator."""
     conversions: tuple[str, ...] = ()
-    """Operations that only convert the layout or type of a tensor."""
+    """Names of operations that only convert the layout or type of a tensor."""
     reading: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Columns that contain the share of kernel time spent reading memory.
 

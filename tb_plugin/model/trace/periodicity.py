@@ -96,9 +96,9 @@ def root(word: Int64) -> int:
 
 
 def standing_out(pauses: npt.NDArray[np.float64]) -> tuple[int, float]:
-    """Returns the index of the longest pause, and the duration of the second longest.
+    """Returns the index of the longest pause, and the duration of the second longest pause.
 
-    The index is -1 unless the longest pause is at least twice as long as the second longest.
+    The index is -1 unless the longest pause is at least twice as long as the second longest pause.
     """
     at = int(pauses.argmax())
     second = float(np.delete(pauses, at).max(initial=0))

@@ -100,7 +100,7 @@ class OperatorNames:
     going_back: str = ""
     """Pattern for the name of the range around one backward pass."""
     ending: str = ""
-    """Ranges of optimizer work outside the optimizer step, such as clearing gradients."""
+    """Pattern for optimizer work outside of the optimizer step, such as clearing gradients."""
     casting: str = ""
     learning: str = ""
     """Names of operators, annotations and device work that occur only in the backward pass or in the optimizer, and
@@ -162,7 +162,7 @@ class CompiledNames:
     """Names in compiled code. Patterns are regular expressions that match anywhere; "" matches nothing."""
 
     lookup: str = ""
-    """Guard checks that search for a compiled version."""
+    """Pattern for guard checks, which search for a compiled version."""
     compile_id: str = ""
     """Ranges during compilation whose name contains the compile id. The regex group matches the compile id."""
     wrapping: str = ""

@@ -27,7 +27,7 @@ class Rows:
     correlation: Int64
     external_id: Int64
     process: Int32 | None = None
-    """Process of each row in a file merged from several traces; None if ids are unique in the whole file."""
+    """Process of each row in a file that was merged from several traces; None if ids are unique in the whole file."""
 
     def of(self, *kinds: EventKind) -> Int64:
         return np.flatnonzero(of_kind(self.kind, *kinds))

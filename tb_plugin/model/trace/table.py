@@ -48,7 +48,10 @@ _YEAR_2000_NS = 946_684_800 * 10**9
 
 @dataclass(frozen=True, eq=False)
 class OperatorArgs:
-    """Arguments of CPU operators and annotations. All columns except the last two are string ids. -1 = absent."""
+    """Arguments of CPU operators and annotations.
+
+    All columns are string ids, except the last two columns. -1 = absent.
+    """
 
     row: Int32 = no_rows(np.int32)
     shapes: Int32 = no_rows(np.int32)
@@ -82,7 +85,7 @@ class DeviceArgs:
 
     row: Int32 = no_rows(np.int32)
     stream: Int32 = no_rows(np.int32)
-    """String id of the stream."""
+    """String id of the stream's number or name."""
     grid: Int32 = no_rows(np.int32)
     """String id of the grid size, as text ``[x, y, z]``."""
     block: Int32 = no_rows(np.int32)

@@ -177,7 +177,7 @@ def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
-    """Returns the duration of each row minus the time that its direct children cover, in nanoseconds. The result is
+    """Returns the duration of each row minus the time covered by its direct children, in nanoseconds. The result is
     never negative.
 
     ``parent`` and ``overlaps`` come from the ``Nesting`` of the rows.

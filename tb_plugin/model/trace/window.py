@@ -84,7 +84,7 @@ class Survey:
     """Start of the first device work; -1 = none."""
 
     def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
-        """Returns the recorded steps that lie completely inside a time range."""
+        """Returns the recorded steps that are completely inside a time range."""
         starts, ends = np.array(self.host_start_ns, np.int64), np.array(self.step_end_ns, np.int64)
         inside = np.flatnonzero((starts >= begin_ns) & (ends <= end_ns))
         with_last = len(inside) > 0 and int(inside[-1]) == len(self.label) - 1
