@@ -46,7 +46,8 @@ _MAX_PATTERN_CHARS = 500
 class Phases:
     """Phases of a trace.
 
-    ``labels`` contains their names; ``of`` maps each string id to a phase index (-1 = not an annotation).
+    ``labels`` contains the names of the phases. ``of`` maps each string id to a phase index (-1 = not an
+    annotation).
     """
 
     labels: list[str]
@@ -229,7 +230,7 @@ def starts_inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
 def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
     """Returns the name (string id) of the innermost annotation that is active when each host row starts.
 
-    The result is -1 if there is no annotation, and for row -1. Profiler steps are ignored.
+    The result is -1 for row -1, and if no annotation is active. Profiler steps are ignored.
     """
     known = np.flatnonzero(rows != MISSING)
     found = np.full(len(rows), MISSING, np.int32)

@@ -48,7 +48,10 @@ class Traits:
     selected row, so the navigation does not include it.
     """
     cached: bool = False
-    """Whether the view's numbers for all steps are cached on disk, because every start needs them."""
+    """Whether the view's numbers for all steps are cached on disk.
+
+    This is useful for numbers that are needed at every start.
+    """
     hidden: bool = False
     """Whether the page hides the view for profiles that lack its data. Otherwise, the page disables the view."""
     phase_note: str = "The numbers are not limited to a phase."
@@ -186,7 +189,7 @@ class Analysis(Protocol[M]):
 
     @property
     def model(self) -> type[M]:
-        """Returns the type of model that the view needs. Profiles with other models do not have the view."""
+        """Returns the type of model that the view needs. The view is not available for profiles with other models."""
         ...
 
     @property

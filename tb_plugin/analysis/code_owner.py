@@ -64,7 +64,7 @@ def package_of(name: str) -> tuple[str, bool]:
 
 
 def _inside(name: str) -> tuple[str, bool]:
-    """Returns the package of code without a file, such as the interpreter and generated code."""
+    """Returns the package of code that is not in a file, such as interpreter code and generated code."""
     if name.startswith("<frozen "):
         return STANDARD, True
     if name.startswith(("<built-in ", "<method ", "<slot wrapper ")):

@@ -49,7 +49,7 @@ def communication_ranges(trace: TraceTable) -> Ranges:
 
 
 def computation_ranges(trace: TraceTable) -> Ranges:
-    """Returns the time ranges in which a kernel other than communication runs.
+    """Returns the time ranges in which a kernel that is not communication runs.
 
     If the trace has no such kernels, returns the time ranges in which the CPU computes.
     """

@@ -40,7 +40,7 @@ EVENT = Metric("event", "Event", "count", "Event number on the timeline.")
 
 
 def event_of(trace: TraceTable, text: str) -> int:
-    """Parses the row number in a request parameter. Raises BadRequest if it is invalid."""
+    """Parses the row number in a request parameter. Raises BadRequest if the row number is invalid."""
     if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
         return int(text)
     raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")

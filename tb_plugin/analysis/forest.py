@@ -62,7 +62,7 @@ class Forest:
     def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
         """Returns a number for each node.
 
-        Nodes have the same number if the labels on their paths from the root are equal.
+        Two nodes have the same number if the labels on the paths from the root to them are equal.
         """
         # A path is the parent's path plus a label: numbering by level gives equal paths equal numbers.
         label = group(*labels).of

@@ -98,7 +98,7 @@ class KernelClasses:
         return found
 
     def reasons(self, trace: TraceTable, names: npt.NDArray[np.integer]) -> list[str]:
-        """Returns a text with the reason for the class of each kernel name."""
+        """Returns, for each kernel name, a text that explains why it has its class."""
         places = np.searchsorted(self.name, names)
         by = zip(self.because[places].tolist(), self.by[places].tolist(), strict=True)
         return [_REASONS[because].format(trace.strings[string]) for because, string in by]

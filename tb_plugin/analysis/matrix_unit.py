@@ -61,7 +61,9 @@ def has_matrix_unit(trace: TraceTable, device: int) -> bool:
 
 
 def matrix_units(trace: TraceTable, kernels: Int64) -> str:
-    """Returns the vendor's name for the matrix units of the devices that ran these kernels; "" if they have none."""
+    """Returns the vendor's name for the matrix units of the devices that ran these kernels; "" if these devices
+    have no matrix units.
+    """
     used = [int(device) for device in np.unique(trace.device[kernels]) if device != MISSING]
     words = [trace.devices[device].matrix_unit or NEUTRAL for device in used if has_matrix_unit(trace, device)]
     return ", ".join(dict.fromkeys(words))

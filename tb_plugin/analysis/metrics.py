@@ -28,7 +28,7 @@ LINE = "Python line with the most {} time."
 
 
 def define(window: str, unit: Unit, definitions: Mapping[str, tuple[str, str]]) -> Mapping[str, Metric]:
-    """Returns metrics with the same window and unit. ``definitions`` maps each key to (title, definition)."""
+    """Returns metrics that all have this window and this unit. ``definitions`` maps each key to (title, definition)."""
     return {key: Metric(key, title, unit, text, window) for key, (title, text) in definitions.items()}
 
 

@@ -192,9 +192,9 @@ def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
 
 
 def replication_notice(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
-    """Returns the finding that ranks replicate states. Its text starts with ``text``.
+    """Returns the finding that ranks replicate states. The text of the finding starts with ``text``.
 
-    ``at_peak`` is the number of bytes that sharding saves at the ranks' memory peaks, None if unknown.
+    ``at_peak`` is the number of bytes that sharding saves at the memory peaks of the ranks, None if unknown.
     """
     peak = ""
     if at_peak is not None:

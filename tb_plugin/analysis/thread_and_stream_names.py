@@ -90,7 +90,7 @@ def _processes(trace: TraceTable) -> list[str]:
 
 
 def recorded_name(track: Track) -> str:
-    """Returns the recorded name of a thread, "" if it has none."""
+    """Returns the recorded name of a thread, "" if the thread has no recorded name."""
     name = track.thread.strip()
     found = _THREAD_NAME.match(name)
     return (found.group(1) or "").strip() if found else name

@@ -366,7 +366,7 @@ class Rule:
     title: str
     look: Callable[[Scene], Detection | None]
     order: int
-    """Order among findings with equal savings. Rules about causes come before rules about effects."""
+    """Sort key of the rule for findings with equal savings. Rules about causes come before rules about effects."""
     detects: str
     threshold: str
     """Condition under which the rule reports a finding, as text."""

@@ -140,7 +140,7 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
 
 
 def _in_backward(trace: TraceTable, row: Int64) -> Bool:
-    """Returns whether each call is made by a backward operator that waits only in deterministic mode."""
+    """Returns, for each call, whether its caller is a backward operator that waits only in deterministic mode."""
     found = np.zeros(len(row), np.bool_)
     node = _around(trace, row, name_matches(trace, search_pattern(BACKWARD)))
     inside = np.flatnonzero(node != MISSING)

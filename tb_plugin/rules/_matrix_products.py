@@ -45,9 +45,15 @@ class Products:
     bits: Int64
     """Bits per input element: 32 or 16."""
     flops: Float64
-    """Each kernel's part of the operator's floating-point operations, in proportion to its duration."""
+    """Each kernel's part of the operator's floating-point operations.
+
+    The parts are proportional to the kernel durations.
+    """
     numbers: Float64
-    """Each kernel's part of the elements in both inputs and the output, in proportion to its duration."""
+    """Each kernel's part of the number of elements in both inputs and in the output.
+
+    The parts are proportional to the kernel durations.
+    """
     odd: Int64
     """A dimension of the product that is not a multiple of 8; 0 = none or unknown."""
 

@@ -165,7 +165,10 @@ class Words:
 
 
 def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
-    """Returns a finding about slow steps, with the excess time, the largest difference and the saving."""
+    """Returns a finding about slow steps.
+
+    It contains the excess time, the largest difference from other steps, and the saving.
+    """
     usual = usual_of(dur[others])
     worst = int(slow[np.argmax(dur[slow])])
     excess = int((dur[slow] - usual.median).sum())

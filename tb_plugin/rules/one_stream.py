@@ -132,9 +132,9 @@ def _alone(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _kinds(texts: list[str]) -> Int64:
-    """Returns an integer id for each module path, ignoring the instance number of the last module.
+    """Returns an integer id for each module path. The instance number of the last module in the path is ignored.
 
-    The last id is for rows without a path.
+    The last id is for rows that have no path.
     """
     known: dict[str, int] = {}
     kinds = [known.setdefault(_INSTANCE.sub("", text), len(known)) for text in texts]

@@ -58,7 +58,7 @@ _UNKNOWN = (Cause.NOT_RECORDED, Cause.UNEXPLAINED)
 WORST = 3
 """Maximum number of Python lines whose fix is included in the lower bound."""
 LINE_SHARE = 0.1
-"""A line is reported only if it takes at least this share of the Python time."""
+"""Minimum share of a Python line in the Python time. Lines below this share are not reported."""
 
 
 def _look(s: Scene) -> Detection | None:

@@ -167,7 +167,7 @@ def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
 def wrapper_times(trace: TraceTable) -> Int64:
     """Returns the wrapper overhead of each compiled call.
 
-    This is the time outside of graphs, operators, nested compiled calls, guard checks and compilation.
+    This is the time of the call, excluding graphs, operators, nested compiled calls, guard checks and compilation.
     """
     regions = regions_of(trace)
     row = regions.row

@@ -129,10 +129,10 @@ def devices_of(trace: TraceTable) -> list[Device]:
 
 
 def allocators_of(trace: TraceTable) -> list[Device]:
-    """Returns one entry for each device and allocator.
+    """Returns one entry for each pair of device and allocator.
 
-    Devices with PyTorch's allocator come first: accelerators by type and number, then the host. Other allocators
-    follow, sorted by name.
+    Entries for PyTorch's allocator come first: accelerators by type and number, then the host. Entries for other
+    allocators follow, sorted by name.
     """
     memory, stated = trace.memory, trace.reported_memory.allocator
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)

@@ -31,7 +31,7 @@ _MAKES = {CallRole.LAUNCH: EventKind.KERNEL, CallRole.COPY: EventKind.MEMCPY, Ca
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """Launch sequences, without scopes. ``source`` is the host row that launched each node."""
+    """Launch sequences that have no scopes. ``source`` is the host row that launched each node."""
 
     sequences: Sequences = field(default_factory=Sequences)
     source: Int64 = no_rows(np.int64)

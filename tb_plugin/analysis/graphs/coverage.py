@@ -41,7 +41,10 @@ _ANY = (*_OPERATOR, *_MODULE)
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Sums of device time in nanoseconds. Each array has one value per ``Tie``, and the values sum to ``total_ns``."""
+    """Sums of device time in nanoseconds.
+
+    Each array has one value per ``Tie``; the sum of the values is ``total_ns``.
+    """
 
     total_ns: int
     before_ns: int

@@ -84,7 +84,9 @@ class Origins:
     """Maps each incompletely matched graph to the capture that matches its first nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the index of the scope of each row. -1 = unknown, or the row is not replayed work."""
+        """Returns the index of the scope of each row. -1 if the scope is unknown, or if the row is not replayed
+        work.
+        """
         if not len(self.work):
             return np.full(len(rows), MISSING, np.int32)
         place = np.minimum(np.searchsorted(self.work, rows), len(self.work) - 1)
@@ -124,7 +126,7 @@ class _Known:
         self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
 
     def by_starts(self, *sources: tuple[Captured, Way]) -> None:
-        """Matches the first nodes of graphs to the captures with the longest common prefix."""
+        """Matches the first nodes of each graph to the captures with which the graph has the longest common prefix."""
         left = np.flatnonzero(self.is_left).tolist()
         found = [longest_starts(self.graphs, left, told) for told, _ in sources]
         best = {graph: max((each[graph].length for each in found if graph in each), default=0) for graph in left}

@@ -89,9 +89,9 @@ class _Captures:
         return bool((self._graphs.node[self._graphs.nodes(graph)] != MISSING).all() or self._graphs.is_ordered[graph])
 
     def longest(self, graph: int) -> Start | None:
-        """Returns the captures with the longest common prefix.
+        """Returns the captures with which a graph has the longest common prefix.
 
-        None if the prefix is too short, or if a capture matches completely.
+        Returns None if the prefix is too short, or if a capture matches the graph completely.
         """
         nodes = self._graphs.nodes(graph)
         size = nodes.stop - nodes.start

@@ -83,9 +83,9 @@ def rows_in(trace: TraceTable, cause: Cause) -> Int64:
 
 @cached_by_argument
 def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Returns the rows that may delay a device, and the cause of each.
+    """Returns the rows that may delay a device, and the cause of each row.
 
-    A row with several causes appears once per cause.
+    A row with several causes is included once per cause.
     """
     calls = trace.kind == EventKind.RUNTIME
     launches = np.zeros(len(trace), np.bool_)

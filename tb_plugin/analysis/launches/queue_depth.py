@@ -42,7 +42,7 @@ class Depth:
 
 
 def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
-    """Returns queue depth statistics of each device with recorded launches."""
+    """Returns queue depth statistics for each device that has recorded launches."""
     every, chosen = launch_table(trace), windows
     device = trace.device[every.row]
     found = []

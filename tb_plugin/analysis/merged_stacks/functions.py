@@ -251,7 +251,7 @@ def tree_of(
 ) -> Tree:
     """Returns a tree for the response.
 
-    The column ``value`` determines the width of each node. The columns in ``hidden`` are sent but not shown.
+    The column ``value`` determines the width of each node. The columns in ``hidden`` are sent but not displayed.
     """
     numbers = {key: values.tolist() for key, values in terms.metric_values(data).items()}
     kinds = kind.tolist()

@@ -81,7 +81,7 @@ class Waits:
 
 @cached_by_argument
 def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
-    """Returns the device events that were launched between ``begin`` and ``end``, with their delays."""
+    """Returns the device events that were launched between ``begin`` and ``end``, and the delays of these events."""
     launches = launch_phases(trace)
     mine = trace.device[launches.row] == device
     at = np.flatnonzero(mine)

@@ -98,7 +98,7 @@ def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCateg
 
 
 def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
-    """Returns the bytes of these blocks by category. Categories without bytes are omitted."""
+    """Returns the bytes of these blocks by category. A category is omitted if its blocks have no bytes."""
     found = categories_of_blocks(device)
     size = np.zeros(len(found.names), np.int64)
     np.add.at(size, found.of[rows], device.block("size")[rows])

@@ -116,7 +116,7 @@ def _part(ids: npt.NDArray[np.int16], number: int) -> slice:
 
 
 def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
-    """Returns the requested device, by default the device with the most events.
+    """Returns the requested device. By default, returns the device that has the most events.
 
     Raises BadRequest for an unknown device.
     """

@@ -196,7 +196,7 @@ def build(trace: TraceTable) -> Pyramid:
 def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> Level:
     """Merges adjacent events that are shorter than ``cell`` and start in the same cell.
 
-    If more than the share ``worth`` of the items would remain, returns the level unchanged.
+    Returns the level unchanged if merging would leave more than the share ``worth`` of its items.
     """
     items = level.items(trace)
     if not len(items.first):

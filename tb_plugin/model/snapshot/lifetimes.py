@@ -31,7 +31,7 @@ class Lives:
     event: Int32
     """Number of the event that contains the details of the block; -1 = none."""
     final: Int32
-    """Row of the block in the final state; -1 if the block is not in it."""
+    """Row of the block in the final state; -1 if the final state does not contain the block."""
     begin: Int32
     freed: Int32
     end: Int32

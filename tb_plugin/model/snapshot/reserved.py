@@ -138,7 +138,7 @@ class _Held:
         return [low for low in self._starts[first : bisect_left(self._starts, stop)] if self._held[low][0] > start]
 
     def cut(self, start: int, stop: int) -> list[tuple[int, int, tuple[int, int]]]:
-        """Removes a range of addresses. Returns the removed parts with their details."""
+        """Removes a range of addresses. Returns the removed ranges and their details."""
         pieces = []
         for low in self._touching(start, stop):
             high, about = self._held.pop(low)

@@ -75,7 +75,8 @@ class DeviceInfo:
     peaks: tuple[tuple[str, float], ...] = ()
     """Peak operations per nanosecond, by number format; () = unknown.
 
-    The fp32 peak excludes matrix units; the other peaks are those of matrix units.
+    The peak for fp32 is the peak of the device if matrix units are not used. For all other formats, it is the peak
+    of the matrix units.
     """
     bandwidth: float | None = None
     """Memory bandwidth, in bytes per nanosecond."""

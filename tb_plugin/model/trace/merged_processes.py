@@ -237,7 +237,7 @@ def _pid_processes(
 def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bool) -> tuple[Int32, Int32]:
     """Returns the process of each host that launches work, and the process of each device; -1 = unclear.
 
-    If ids are unique, hosts that launch work on the same device belong to the same process.
+    If ids are unique, all hosts that launch work on the same device belong to the same process.
     """
     of_host = np.arange(score.shape[1], dtype=np.int32)
     best = score.max(axis=1)

@@ -264,10 +264,10 @@ class Recorder:
     """Annotations that mark steps. These annotations are used only if the profiler did not mark any steps."""
     parallel: ParallelNames = ParallelNames()
     iterating: str = ""
-    """Names of frames, operators and annotations in programs whose iterations are not marked (servers, image
-    pipelines).
+    """RE2 regular expression for frames, operators and annotations in programs whose iterations are not marked
+    (servers, image pipelines).
 
-    An RE2 regular expression that matches anywhere; "" matches nothing.
+    The expression matches anywhere in the name; "" matches nothing.
     """
     marks: tuple[tuple[str, str], ...] = ()
     """Names of servers, each with an RE2 expression that matches the start of the server's step names."""

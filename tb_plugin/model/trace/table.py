@@ -293,7 +293,7 @@ class RawTrace:
     device: Int16
     is_collective: Bool
     uses_matrix_unit: UInt8
-    """``MatrixUse`` of each row; NO for rows other than kernels."""
+    """``MatrixUse`` of each row; NO for rows that are not kernels."""
     matrix_eligible: Bool
     strings: StringTable
     devices: tuple[DeviceInfo, ...]
@@ -381,7 +381,9 @@ class Steps:
     dropped: tuple[str, ...] = ()
     """Labels of the last steps that were dropped because their device work was not recorded completely."""
     source: str = ""
-    """"profiler", "annotation" (of a server), "stated" (reported by the profile) or "inferred"; "" without steps."""
+    """Source of the steps: "profiler", "annotation" (of a server), "stated" (reported by the profile) or
+    "inferred"; "" if there are no steps.
+    """
     framework: str = ""
     """Display name of the framework that wrote the annotations."""
     served: Served = Served()
@@ -487,7 +489,7 @@ class TraceTable:
     external_id: Int64
     is_collective: Bool
     uses_matrix_unit: UInt8
-    """``MatrixUse`` of each row; NO for rows other than kernels."""
+    """``MatrixUse`` of each row; NO for rows that are not kernels."""
     matrix_eligible: Bool
     parent: Int32
     operator: Int32
