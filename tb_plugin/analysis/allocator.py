@@ -25,10 +25,10 @@ def device_name(kind: int, number: int) -> str:
 
 
 def levels_of(total: Int64, size: Int64) -> Int64:
-    """Returns the bytes allocated after each event.
+    """Returns the number of bytes that are allocated after each event.
 
-    If an event has no recorded total, its ``size`` is added to the level before it. If no event has a total, the
-    result is the change since the first event.
+    If an event has no recorded total, its ``size`` is added to the total after the previous event. If no event has
+    a total, the result is the change since the first event.
     """
     change = np.cumsum(size)
     known = np.flatnonzero(total != MISSING)

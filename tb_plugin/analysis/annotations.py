@@ -1,7 +1,7 @@
-"""Phases: annotations grouped by name, with the events inside them.
+"""Phases: annotations grouped by name, and the events inside these annotations.
 
 Names that differ only in numbers form one phase. An annotation contains events on its own thread. It also contains
-events on the autograd threads that this thread waits for in ``backward()``.
+events on the autograd threads that its thread waits for in ``backward()``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
-"""Default RE2 pattern of the text in which the names of one phase may differ."""
+"""Default RE2 pattern for grouping annotation names into phases.
+
+Names that differ only in matches of this pattern belong to the same phase.
+"""
 # Placeholder for matched text in a phase name.
 ANY = "*"
 MOST_LEVELS = 64
-"""Annotations nested deeper than this are listed, but the events in them are not analyzed."""
+"""Maximum nesting depth. Annotations at a greater depth are listed, but the events in them are not analyzed."""
 MOST_PAIRS = 8_000_000
 """Maximum number of (annotation, event) pairs in memory, at 100 bytes each. Outer annotations come first."""
 _MAX_PATTERN_CHARS = 500
@@ -43,7 +46,8 @@ _MAX_PATTERN_CHARS = 500
 class Phases:
     """Phases of a trace.
 
-    ``labels`` contains their names; ``of`` maps each string id to a phase index (-1 = not an annotation).
+    ``labels`` contains the names of the phases. ``of`` maps each string id to a phase index (-1 = not an
+    annotation).
     """
 
     labels: list[str]
@@ -61,8 +65,8 @@ def annotation_rows(trace: TraceTable) -> Bool:
 def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     """Returns the phases of all annotations. Raises BadRequest for an invalid pattern.
 
-    Names that are equal after replacing each match of ``pattern`` with ``ANY`` form a phase. A name that equals no
-    other keeps its original text.
+    Names that become equal when each match of ``pattern`` is replaced with ``ANY`` form a phase. A name that is
+    equal to no other name keeps its original text.
     """
     pattern = pattern or COUNTERS
     if len(pattern) > _MAX_PATTERN_CHARS:
@@ -94,11 +98,11 @@ def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
 
 
 def launched_by(trace: TraceTable, work: Int64) -> Int32:
-    """Returns the row of the call that launched each device event, or of its operator if the launch is unknown (-1
-    = none).
+    """Returns the row of the call that launched each device event. If the launch is unknown, returns the row of its
+    operator; -1 = none.
 
-    If the launch and the operator are on different threads, the launching thread only executes queued requests. The
-    operator is then returned.
+    If the launch and the operator are on different threads, the launching thread only executes queued requests. In
+    that case, the row of the operator is returned.
     """
     launch, operator = trace.launch[work], trace.operator[work]
     queued = (launch != MISSING) & (operator != MISSING) & (trace.track[launch] != trace.track[operator])
@@ -107,8 +111,8 @@ def launched_by(trace: TraceTable, work: Int64) -> Int32:
 
 @cached_by_argument
 def looked_into(trace: TraceTable) -> Bool:
-    """Returns a mask of the annotations whose events are analyzed: the outermost ones, up to ``MOST_LEVELS`` and
-    ``MOST_PAIRS``.
+    """Returns a mask of the annotations whose events are analyzed. Outer annotations come first; ``MOST_LEVELS``
+    and ``MOST_PAIRS`` limit their number.
 
     The result is the same for all views and selections.
     """
@@ -133,9 +137,9 @@ def looked_into(trace: TraceTable) -> Bool:
 
 
 class Calls:
-    """Annotations sorted by time. ``parent`` is the index of the enclosing annotation (-1 = none).
+    """Annotations, sorted by time. ``parent`` is the index of the enclosing annotation (-1 = none).
 
-    For an annotation on an autograd thread, the parent may be on the thread that waits for the autograd thread.
+    If an annotation is on an autograd thread, its parent may be on the thread that waits for this autograd thread.
     """
 
     def __init__(self, trace: TraceTable, row: Int64) -> None:
@@ -155,9 +159,9 @@ class Calls:
             self.parent[others[item]] = call
 
     def around(self, track: Int32, time: Int64) -> tuple[Int64, Int64]:
-        """Returns index pairs (call, time): the call is active at that time.
+        """Returns pairs of a call index and an index into ``time``. In each pair, the call is active at that time.
 
-        A call is active on its own thread and on the autograd threads that this thread waits for.
+        A call is active on its own thread, and on the autograd threads for which its thread waits.
         """
         serves = self._serves[track]
         served = np.flatnonzero(serves != track)
@@ -167,7 +171,8 @@ class Calls:
         return np.concatenate(calls), np.concatenate(items)
 
     def _open(self, track: Int32, time: Int64) -> Iterator[tuple[Int64, Int64]]:
-        """Yields index pairs (call, time) of active calls for each nesting level.
+        """Yields, for each nesting level, pairs of a call index and an index into ``time``. In each pair, the call
+        is active at that time.
 
         Calls on the same level and thread never overlap.
         """
@@ -188,8 +193,8 @@ def _levels(depth: npt.NDArray[np.int16]) -> list[Int64]:
 
 
 def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
-    """Returns, for each time, whether any of the calls is active on the thread in ``track`` or on the thread
-    waiting for it.
+    """Returns, for each time, whether any of the calls is active on the thread in ``track`` or on the thread that
+    waits for it.
     """
     serves = works_for(trace)
     found = np.zeros(len(time), np.bool_)
@@ -204,8 +209,8 @@ def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
 def starts_inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
     """Returns, for each host row, whether the row starts inside one of the calls.
 
-    The call may be on the row's thread or on the thread that waits for it. If a row starts at the same time as a
-    call but ends later, the row is not inside.
+    The call may be on the row's thread or on the thread that waits for the row's thread. If a row starts at the
+    same time as a call but ends later, the row is not inside the call.
     """
     track, start = trace.track[rows], trace.start_ns[rows]
     found = open_at(trace, calls, track, start)
@@ -225,7 +230,7 @@ def starts_inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
 def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
     """Returns the name (string id) of the innermost annotation that is active when each host row starts.
 
-    The result is -1 if there is no annotation, and for row -1. Profiler steps are ignored.
+    The result is -1 for row -1, and if no annotation is active. Profiler steps are ignored.
     """
     known = np.flatnonzero(rows != MISSING)
     found = np.full(len(rows), MISSING, np.int32)
@@ -236,7 +241,8 @@ def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32
 def annotation_at(trace: TraceTable, track: Int32, time: Int64) -> Int32:
     """Returns the name (string id) of the innermost annotation on a thread at each time (-1 = none).
 
-    If the thread has no annotation, that of the thread waiting for it is returned. Profiler steps are ignored.
+    If the thread has no annotation at that time, the annotation of the thread that waits for it is used. Profiler
+    steps are ignored.
     """
     serves = np.append(works_for(trace), np.int32(MISSING))[track]
     own, there = _annotations_at(trace, (track, time), (serves, time))

@@ -23,7 +23,10 @@ Bool = npt.NDArray[np.bool_]
 
 
 def forward_operators(trace: TraceTable, operators: Int64) -> Int32:
-    """Returns the forward operator linked to each row, or to its nearest linked enclosing operator (-1 = none)."""
+    """Returns the forward operator to which each row is linked.
+
+    If a row is not linked, the link of its nearest linked enclosing operator is used (-1 = none).
+    """
     position = places_of(operators, len(trace))
     forward = np.full(len(trace) + 1, MISSING, np.int32)
     forward[operators] = inherit(trace.forward[operators], position[trace.operator[operators]])
@@ -54,10 +57,10 @@ def backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int64
 
 @cached_by_argument
 def works_for(trace: TraceTable) -> Int32:
-    """Returns, for each autograd thread, the thread that waits for it in ``backward()``. Other threads map to
-    themselves.
+    """Returns, for each autograd thread, the thread that waits for it in ``backward()``. For other threads, returns
+    the thread itself.
 
-    The waiting thread is assumed to be the one on which most of the forward operators ran.
+    The waiting thread is assumed to be the thread that ran most of the forward operators.
     """
     serves = np.arange(len(trace.tracks), dtype=np.int32)
     linked = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.forward != MISSING))
@@ -78,25 +81,31 @@ class Tie(IntEnum):
 
     NONE = 0
     ARROW = 1
-    """Only by an arrow in the trace."""
+    """The only evidence is an arrow in the trace."""
     SEQUENCE = 2
-    """By an equal autograd sequence number. No arrow contradicts the match."""
+    """Both operators have the same autograd sequence number. No arrow contradicts the match."""
     PARENT = 3
-    """By its enclosing backward operator, which is matched."""
+    """The enclosing backward operator is matched."""
     BEFORE = 4
-    """By the matched operator directly before it, whose gradient it accumulates."""
+    """The operator that runs directly before the backward operator is matched.
+
+    It computes the gradient that the backward operator accumulates.
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class BackwardOperators:
-    """Calls of backward operators sorted by time, one for each autograd node.
+    """Calls of backward operators, sorted by time. There is one call for each autograd node.
 
-    The engine's ``evaluate_function`` call and the function call inside it count as one.
+    The engine's ``evaluate_function`` call and the function call inside it count as one call.
     """
 
     row: Int64
     within: Int32
-    """Index of the enclosing backward operator (-1 = none). Only nested backward passes have such operators."""
+    """Index of the enclosing backward operator (-1 = none).
+
+    Only nested backward passes contain operators that are enclosed in another backward operator.
+    """
     name: Int32
     names: pa.Array
     forward: Int32
@@ -105,12 +114,12 @@ class BackwardOperators:
     adds: Bool
     """Whether the operator accumulates a gradient into a parameter."""
     function: Int64
-    """Row of the function call inside the engine's call, if both are recorded.
+    """Row of the function call inside the engine's call, if both calls are recorded.
 
     Hooks run outside of the function call.
     """
     of: Int32
-    """Index of the innermost enclosing backward operator for each trace row (-1 = none).
+    """For each trace row, the index of the innermost enclosing backward operator (-1 = none).
 
     The last entry is for row -1.
     """
@@ -120,8 +129,8 @@ class BackwardOperators:
 def backward_operators(trace: TraceTable) -> BackwardOperators:
     """Returns the backward operators, their forward operators, and how each pair was matched.
 
-    Backward operators are those that the autograd engine names, and other operators with a forward operator outside
-    of these.
+    Operators whose names show that the autograd engine calls them are backward operators. Other operators are
+    backward operators if they have a forward operator and are not inside such an operator.
     """
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     parent = places_of(operators, len(trace))[trace.operator[operators]]
@@ -181,11 +190,11 @@ def _tie_to_parent(forward: Int32, tie: npt.NDArray[np.uint8], within: Int32) ->
 
 
 def _tie_to_before(track: Int32, within: Int32, adds: Bool, forward: Int32, tie: npt.NDArray[np.uint8]) -> None:
-    """Matches each gradient accumulation to the operator directly before it on the same thread in the same backward
-    pass.
+    """Matches each gradient accumulation to the operator that runs directly before it on the same thread and in the
+    same backward pass.
 
-    Accumulations have the engine's highest priority. Each therefore runs right after the operator that computes its
-    gradient.
+    Accumulations have the engine's highest priority. Each accumulation therefore runs directly after the operator
+    that computes its gradient.
     """
     order = np.lexsort((np.arange(len(track)), within, track))
     begins = np.ones(len(order), np.bool_)

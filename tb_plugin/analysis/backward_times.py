@@ -19,7 +19,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class BackwardTimes:
-    """Times of the selected backward operators in nanoseconds, excluding backward operators nested in them."""
+    """Times of the selected backward operators in nanoseconds, excluding the times of nested backward operators."""
 
     at: Int64
     """Indices into ``backward_operators``."""
@@ -28,7 +28,7 @@ class BackwardTimes:
     communication_ns: Int64
     host_ns: Int64
     wait_ns: Int64
-    """Host time in calls that wait for a device."""
+    """Time that the operator spends in calls that wait for a device."""
 
 
 def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
@@ -53,7 +53,7 @@ def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
 
 
 def host_times(trace: TraceTable) -> Int64:
-    """Returns the host time of each backward operator, excluding backward operators nested in it."""
+    """Returns the host time of each backward operator, excluding the host time of nested backward operators."""
     every = backward_operators(trace)
     dur = trace.dur_ns[every.row]
     return dur - sum_by(every.within, dur, len(dur))

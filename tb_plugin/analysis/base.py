@@ -1,8 +1,8 @@
 """Interface of analyses: parts, answers and paged tables.
 
-An analysis has two pure functions. ``part`` computes the numbers of one profile. ``answer`` turns parts into a
-payload. Both run in worker processes. Parts are cached by profile and ``Params.part_key``, so ``answer`` must be
-cheap.
+An analysis has two pure functions. ``part`` computes the numbers of one profile. ``answer`` turns one or more parts
+into a payload. Both functions run in worker processes. Parts are cached by profile and ``Params.part_key``, so
+``answer`` must be fast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Number = int | float | None
 M = TypeVar("M")
 Scope = Literal["profile", "workers", "pair"]
 FLAGS: Mapping[str, Scalar] = MappingProxyType({"true": True, "false": False})
-"""Values of optional flags in responses. Other texts are sent unchanged."""
+"""Values of optional flags in responses. Texts that are not in this map are sent unchanged."""
 NO_BORROWED_NUMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
 Place = Literal["page", "picture", "detail"]
 Group = Literal["Summary", "Time", "Work", "Memory", "Ranks", "Compare", "Ask"]
@@ -42,22 +42,26 @@ class Traits:
 
     group: Group
     place: Place = "page"
-    """A ``picture`` has no key numbers, so a report includes it only if it is requested by name.
+    """Place of the view on the page.
 
-    A ``detail`` needs a selected row, so the navigation does not list it.
+    A ``picture`` has no key numbers, so a report includes it only if it is requested by name. A ``detail`` needs a
+    selected row, so the navigation does not include it.
     """
     cached: bool = False
-    """Whether the view's numbers for all steps are cached on disk, because every start needs them."""
+    """Whether the view's numbers for all steps are cached on disk.
+
+    This is useful for numbers that are needed at every start.
+    """
     hidden: bool = False
-    """Whether the page hides the view, instead of disabling it, for profiles that lack its data."""
+    """Whether the page hides the view for profiles that lack its data. Otherwise, the page disables the view."""
     phase_note: str = "The numbers are not limited to a phase."
-    """Explains why the phase filter does not apply to the view. Empty if it applies."""
+    """Reason why the phase filter does not apply to the view. Empty if the phase filter applies."""
     tables: tuple[str, ...] = ()
     """Tables that a JSON report always contains, even if they are empty."""
     reported_tables: tuple[str, ...] = ()
-    """Tables about workers that a report contains if the profile has them."""
+    """Tables about workers. A report contains each of these tables if the profile has it."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """For views about workers: maps keys in the report of a worker to columns of the table ``workers``."""
+    """For views about workers: maps a key in the report of a worker to a column of the table ``workers``."""
     companion: str = ""
     """Id of a view for another kind of profile in the same run.
 
@@ -67,13 +71,17 @@ class Traits:
 
 @dataclass(frozen=True)
 class Params:
-    """Parameters of a request. ``extra`` contains parameters that only this view has (see docs/http.md)."""
+    """Parameters of a request. ``extra`` contains the parameters that are specific to the view (see docs/http.md)."""
 
     steps: tuple[str, ...] | None = None
     """Labels of the selected steps; None = all steps."""
     phase: str = ""
     pattern: str = ""
-    """RE2 pattern of the text in which the names of one phase may differ. If empty, they may differ in numbers."""
+    """RE2 pattern for grouping annotation names into phases.
+
+    Names that differ only in matches of this pattern belong to the same phase. By default, the pattern matches
+    numbers.
+    """
     table: str | None = None
     """Name of the requested table; None = the entire view."""
     sort: str | None = None
@@ -84,7 +92,7 @@ class Params:
     limit: int | None = 100
     """Maximum number of rows; None = no limit."""
     as_columns: bool = False
-    """Whether to return a ``ColumnTable``. Other programs need it."""
+    """Whether to return a ``ColumnTable``, which is intended for other programs."""
     extra: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
     """Ids of the rules that the log directory's settings exclude."""
@@ -95,17 +103,17 @@ class Params:
         return self.steps, self.phase, self.pattern
 
     def get(self, key: str, default: str = "") -> str:
-        """Returns the value of a parameter that only this view has."""
+        """Returns the value of a parameter that is specific to the view."""
         return next(iter(self.values(key)), default)
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Returns all values of a parameter that only this view has and that may be repeated."""
+        """Returns all values of a view-specific parameter that may occur several times."""
         return tuple(value for name, value in self.extra if name == key)
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A complete table. ``data`` has one column per ``columns[i].metric.key``, and internal columns."""
+    """A complete table. ``data`` has one column for each ``columns[i].metric.key``, and additional internal columns."""
 
     name: str
     title: str
@@ -136,7 +144,7 @@ class Frame:
 
 
 class ColumnTable(Table, frozen=True, kw_only=True):
-    """A table stored in columns. ``matching`` contains the indices of the requested rows in their order."""
+    """A table stored in columns. ``matching`` contains the indices of the requested rows, in the requested order."""
 
     data: pa.Table
     matching: Int64
@@ -158,10 +166,10 @@ class Part:
     steps: tuple[str, ...] = ()
     """Labels of the profile's steps, for analyses of several profiles that select steps in ``answer``."""
     searched: bool = False
-    """Whether ``part`` already applied the search and filters. They then select events instead of table rows."""
+    """Whether ``part`` already applied the search and filters, which then select events instead of table rows."""
 
     def remaining(self, params: Params) -> Params:
-        """Removes search and filters from ``params`` if ``part`` already applied them."""
+        """Returns ``params`` without the search and filters if ``part`` already applied them."""
         return replace(params, search="", where=()) if self.searched else params
 
 
@@ -181,7 +189,7 @@ class Analysis(Protocol[M]):
 
     @property
     def model(self) -> type[M]:
-        """Returns the type of model that the view needs. Profiles with other models do not have the view."""
+        """Returns the type of model that the view needs. The view is not available for profiles with other models."""
         ...
 
     @property
@@ -189,16 +197,18 @@ class Analysis(Protocol[M]):
 
     @property
     def scope(self) -> Scope:
-        """Returns whether ``answer`` gets one profile, all workers of a run, or a pair of profiles."""
+        """Returns what ``answer`` receives: the part of one profile, the parts of all workers of a run, or the
+        parts of a pair of profiles.
+        """
         ...
 
     @property
     def borrows(self) -> Mapping[str, Sequence[str]]:
-        """Returns the tables and payloads that this view reuses, by id of the view that they come from."""
+        """Returns the tables and payloads that this view takes from other views, by id of the other view."""
         ...
 
     def missing(self, model: M, /) -> Missing | None:
-        """Returns why the view does not apply to a profile, None if the view applies."""
+        """Returns the reason why the view does not apply to a profile, None if the view applies."""
         ...
 
     def part_key(self, params: Params) -> tuple[object, ...]:
@@ -210,7 +220,7 @@ class Analysis(Protocol[M]):
         ...
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the view. If ``params`` contains a table name, returns one page of that table."""
+        """Returns the view. If ``params`` contains a table name, returns only one page of that table."""
         ...
 
 
@@ -219,7 +229,7 @@ class Joining(Protocol):
     """A view that merges the parts of all workers once per run. ``answer`` receives the merged part."""
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-        """Merges the parts. To save memory, implementations should keep no part longer than necessary.
+        """Merges the parts. To save memory, implementations should release each part as early as possible.
 
         ``beside`` contains the parts of the view ``Traits.companion``.
         """
@@ -227,7 +237,7 @@ class Joining(Protocol):
 
 
 def view_params(analysis: Analysis[M], params: Params) -> Params:
-    """Returns the parameters for a view. The phase is removed if the phase filter does not apply."""
+    """Returns the parameters for a view. If the phase filter does not apply to the view, the phase is removed."""
     return replace(params, phase="", pattern="") if analysis.traits.phase_note else params
 
 
@@ -251,9 +261,10 @@ def _names(frames: Mapping[str, Frame]) -> str:
 
 
 def page(frame: Frame, params: Params) -> Table:
-    """Filters and sorts a table, and returns one page. Raises BadRequest for an unknown column or invalid regex.
+    """Returns one page of a table after filtering and sorting. Raises BadRequest for an unknown column or invalid
+    regex.
 
-    Sorting is stable, with nulls last. If ``params.as_columns`` is set, the result is a ``ColumnTable``.
+    Sorting is stable; nulls come last. If ``params.as_columns`` is set, the result is a ``ColumnTable``.
     """
     rows, sort = matching(frame, params)
     if params.as_columns:
@@ -292,13 +303,16 @@ def page(frame: Frame, params: Params) -> Table:
 
 
 def rows_of(data: pa.Table, keys: Sequence[str]) -> list[dict[str, Scalar]]:
-    """Returns the rows in wire format, with only the columns ``keys``."""
+    """Returns the rows in wire format, reduced to the columns in ``keys``."""
     lists = [values_of(data[key]) for key in keys]
     return [dict(zip(keys, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def values_of(column: pa.ChunkedArray) -> list[Scalar]:
-    """Returns the values in wire format. Dictionary columns contain optional flags: true, false or "unknown"."""
+    """Returns the values in wire format.
+
+    A dictionary column contains optional flags with the values true, false or "unknown".
+    """
     values: list[Scalar] = column.to_pylist()
     if pa.types.is_dictionary(column.type):
         return [FLAGS.get(str(value), value) for value in values]
@@ -329,7 +343,7 @@ def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
 
 
 def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
-    """Returns the indices that sort a column. Sorting is stable, with nulls last in both directions."""
+    """Returns the indices that sort a column. Sorting is stable; in both directions, nulls come last."""
     unknown = _flags(pc.is_null(values))
     if pa.types.is_floating(values.type):
         numbers = pc.fill_null(values, 0).to_numpy()
@@ -381,7 +395,10 @@ def coverage_of(parts: Sequence[Part], params: Params) -> CoverageInfo:
 
 
 def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
-    """Returns the requested time range, by default that of the trace. Raises BadRequest for an invalid range."""
+    """Returns the requested time range.
+
+    The default is the time range of the trace. Raises BadRequest for an invalid range.
+    """
     start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else max(0, start)
     end = max(trace.coverage.end_ns, start + 1) if end is None else end
@@ -402,7 +419,7 @@ def int_param(params: Params, key: str) -> int | None:
 
 
 def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]:
-    """Yields masks of the integers from ``min_<key>`` to ``max_<key>``. Nulls never match."""
+    """Yields masks of the integers between ``min_<key>`` and ``max_<key>``, both included. Nulls never match."""
     if not pa.types.is_integer(values.type):
         return
     for side, keeps in (("min", pc.greater_equal), ("max", pc.less_equal)):
@@ -423,7 +440,8 @@ def _holding(frame: Frame, search: str) -> Bool:
 
 
 def contains_text(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
-    """Returns which texts contain ``search``, ignoring case. A search in slashes (``/.../``) is a regex.
+    """Returns, for each text, whether it contains ``search``, ignoring case. A search between slashes (``/.../``)
+    is a regex.
 
     RE2 takes linear time. Raises BadRequest for an invalid regex.
     """

@@ -28,7 +28,7 @@ def waits_for_device(trace: TraceTable) -> Bool:
     """Returns a mask of the calls that wait for a device.
 
     Asynchronous copies to or from pageable memory also wait, as in ``.item()`` and ``.cpu()``. Such a copy is
-    recognized if it ended before its call did, or if its target is pageable memory.
+    recognized if it ended before its call ended, or if its target is pageable memory.
     """
     waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[trace.name]
     waits |= trace.calls_that(CallRole.WAIT)
@@ -41,10 +41,10 @@ def waits_for_device(trace: TraceTable) -> Bool:
 
 @cached_by_argument
 def thread_handovers(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Returns the tracks of threads that hand operators to other threads, and the tracks of threads that execute
-    these operators.
+    """Returns the tracks of threads that hand over operators to other threads, and the tracks of threads that
+    execute these operators.
 
-    The trace shows this as an arrow from a runtime call to an operator on another thread.
+    In the trace, each handover is an arrow from a runtime call to an operator on another thread.
     """
     tail, head = trace.arrows.tail, trace.arrows.head
     handed = (trace.kind[tail] == EventKind.RUNTIME) & (trace.kind[head] == EventKind.OPERATOR)
@@ -53,16 +53,18 @@ def thread_handovers(trace: TraceTable) -> tuple[Int64, Int64]:
 
 
 def asking_tracks(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the tracks of the threads that launched the device rows or requested the launch.
+    """Returns the tracks of the threads that launched the device rows or requested their launch.
 
-    If a thread launches work from a queue, the thread that runs the operators requested it.
+    If a thread launches work from a queue, the launch was requested by the thread that runs the operators.
     """
     launch, asks = launch_tracks(trace, rows)
     return np.concatenate((launch, asks[asks != MISSING])).astype(np.int64)
 
 
 def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
-    """Returns the track of the launching thread and of the requesting thread for each device row (-1 = none)."""
+    """Returns, for each device row, the track of the launching thread and the track of the requesting thread (-1 =
+    none).
+    """
     track = np.append(trace.track, MISSING).astype(np.int64)
     launch = track[np.append(trace.launch, MISSING)[rows]]
     operator = track[np.append(trace.operator, MISSING)[rows]]
@@ -80,7 +82,7 @@ def profiler_waits(trace: TraceTable) -> Ranges:
     """Returns the time ranges in which a thread waits for another thread of its process while the profiler works in
     this process.
 
-    No fix can save this time, because it would not be spent without the profiler.
+    A fix cannot save this time, because it would not be spent if the profiler did not run.
     """
     waits, own = np.flatnonzero(awaits_thread(trace)), np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     if not len(waits) or not len(own):

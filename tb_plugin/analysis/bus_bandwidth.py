@@ -6,9 +6,10 @@ from tb_plugin.analysis.collective_names import POINT_TO_POINT
 
 
 def has_larger_side(collective: str) -> bool:
-    """Returns whether nccl-tests uses the larger of the two buffers as the size S.
+    """Returns whether nccl-tests defines S as the size of the larger buffer, which is the send buffer or the
+    receive buffer.
 
-    The larger one is the smaller one times the group size.
+    The larger buffer is larger by a factor equal to the group size.
     """
     return collective in ("all_gather", "gather", "scatter", "broadcast", "recv")
 

@@ -1,6 +1,6 @@
 """Busy times of devices.
 
-They determine idle time, idle gaps and device time.
+Idle time, idle gaps and device time are derived from these times.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Int64 = npt.NDArray[np.int64]
 def covered_work(trace: TraceTable) -> Int64:
     """Returns the rows of device work that overlap the loaded window.
 
-    A loaded window also contains work that was launched inside it but runs later. That work is excluded, because
-    the other work at that time is not loaded.
+    If only a window is loaded, work that was launched inside the window but runs after it is excluded, because
+    other work at that time is not loaded.
     """
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     start = trace.start_ns[rows]

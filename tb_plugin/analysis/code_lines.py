@@ -25,7 +25,10 @@ _HAS_LINE = re.compile(r"[(:][0-9]+\)")
 
 @dataclass(frozen=True, eq=False)
 class CodeLines:
-    """``of`` maps each row to an index into ``texts`` (-1 = unknown), with one extra entry for row -1."""
+    """Python lines of a trace.
+
+    ``of`` maps each row to an index into ``texts`` (-1 = unknown). The last entry of ``of`` is for row -1.
+    """
 
     of: Int32
     texts: pa.Array
@@ -35,9 +38,9 @@ class CodeLines:
 def code_lines(trace: TraceTable) -> CodeLines:
     """Returns the Python line that was executing during each host row, if recorded.
 
-    This is the line of the innermost Python function outside the framework and the standard library. If there is
-    none, it is the innermost line known. If no Python calls enclose the row, the recorded stack of the nearest
-    enclosing operator is searched in the same way.
+    This is the line of the innermost Python function outside the framework and the standard library. If there is no
+    such function, the innermost known line is used. If no Python calls enclose the row, the recorded stack of the
+    nearest enclosing operator is searched in the same way.
     """
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
     names = _distinct(trace, trace.name[python])

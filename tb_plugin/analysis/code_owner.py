@@ -1,8 +1,8 @@
 """Owner of a stack frame: framework, library or user code.
 
 Frames have the form ``path(line): function``. The profiler strips ``sys.path`` entries from paths, so the first
-folder of ``torch/nn/functional.py`` identifies the framework. In such paths, installed packages look like the
-user's packages. ``THIRD_PARTY_PACKAGES`` therefore lists common ones.
+folder of ``torch/nn/functional.py`` identifies the framework. In such paths, installed packages look like packages
+of the user. ``THIRD_PARTY_PACKAGES`` therefore contains the names of common packages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ THIRD_PARTY_PACKAGES = frozenset((
     "torchgen", "torchrec", "torchtext", "torchvision", "tqdm", "transformer_engine", "transformers", "triton", "trl",
     "typing_extensions", "urllib3", "vllm", "wandb", "xformers", "yaml",
 ))  # fmt: skip
-"""Used for paths without a ``site-packages`` folder."""
+"""Names of common library packages, for paths that contain no ``site-packages`` folder."""
 # As written by PyTorch, and by VizTracer: ``function (path:line)``.
 _FRAME_FORMAT = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<rest>.+)")
@@ -64,7 +64,7 @@ def package_of(name: str) -> tuple[str, bool]:
 
 
 def _inside(name: str) -> tuple[str, bool]:
-    """Returns the package of code without a file, such as the interpreter and generated code."""
+    """Returns the package of code that is not in a file, such as interpreter code and generated code."""
     if name.startswith("<frozen "):
         return STANDARD, True
     if name.startswith(("<built-in ", "<method ", "<slot wrapper ")):

@@ -1,7 +1,7 @@
 """Communication time: total and exposed.
 
-A collective with a device kernel takes as long as this kernel. The calls that launch the kernel count as CPU time.
-All views and advice use this definition.
+The time of a collective that has a device kernel is the time of this kernel. The calls that launch the kernel count
+as CPU time. All views and advice use this definition.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
 
 
 def exposed_ranges(trace: TraceTable) -> Ranges:
-    """Returns the time ranges in which communication runs while no computation, copy or memset runs."""
+    """Returns the time ranges in which communication runs but no computation, copy or memset runs."""
     talking = communication_ranges(trace)
     if not len(talking):
         return EMPTY
@@ -49,7 +49,7 @@ def communication_ranges(trace: TraceTable) -> Ranges:
 
 
 def computation_ranges(trace: TraceTable) -> Ranges:
-    """Returns the time ranges in which a kernel other than communication runs.
+    """Returns the time ranges in which a kernel that is not communication runs.
 
     If the trace has no such kernels, returns the time ranges in which the CPU computes.
     """
@@ -61,8 +61,8 @@ def is_communication(trace: TraceTable) -> Bool:
     """Returns a mask of the communication events: collective kernels and the work of CPU process groups (gloo, MPI,
     UCC).
 
-    If there are no collective kernels, returns the work of any process group. If there is none either, returns the
-    calls of collectives.
+    If there are no collective kernels, returns the work of all process groups. If there is no such work either,
+    returns the calls of collectives.
     """
     kernels: Bool = trace.is_collective & (trace.kind == EventKind.KERNEL)
     host = calls_collective(trace)
@@ -74,7 +74,7 @@ def is_communication(trace: TraceTable) -> Bool:
 
 
 def calls_collective(trace: TraceTable) -> Bool:
-    """Returns a mask of the host calls of collectives, whether or not they have device kernels."""
+    """Returns a mask of the host calls of collectives, including calls that have no device kernels."""
     return trace.is_collective & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
 
 
@@ -83,11 +83,11 @@ def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:
 
 
 def _host_computation(trace: TraceTable) -> Ranges:
-    """Returns the time ranges in which a thread runs operators that are not part of a collective and not blocked by
-    one.
+    """Returns the time ranges in which a thread runs operators that are not part of a collective and are not
+    blocked by a collective.
 
-    A thread that calls a collective computes nothing until the call returns. The process group's own work runs at
-    the same time.
+    A thread that calls a collective computes nothing until the call returns. In the meantime, the process group
+    works on another thread.
     """
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & ~trace.is_collective)
     calls = np.flatnonzero(calls_collective(trace))
@@ -98,8 +98,9 @@ def _host_computation(trace: TraceTable) -> Ranges:
 
 
 def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
-    """Returns the time ranges in which operators outside of collectives run, excluding blocking collective calls on
-    the same thread.
+    """Returns the time ranges in which operators run that do not belong to a collective.
+
+    Blocking collective calls on the same thread are excluded.
     """
     # Maps the times of all threads to one axis, with a separate range for each thread.
     both = np.concatenate((operators, calls))

@@ -22,9 +22,9 @@ class Direction(NamedTuple):
     key: str
     words: str
     whither: str
-    """Name for a stream that runs only copies in this direction."""
+    """Name for a stream on which all copies have this direction."""
     pattern: re.Pattern[str]
-    """Matches "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" and similar names."""
+    """Regex for names such as "Memcpy HtoD", "CopyHostToDevice", "(M2D)" and "host_to_device"."""
 
 
 def _direction(key: str, words: str, whither: str, source: str, target: str) -> Direction:
@@ -41,8 +41,9 @@ DIRECTIONS = (
 
 
 def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-    """Returns the string id of the text that contains each copy's direction: the recorded argument or, if missing,
-    the event name.
+    """Returns, for each copy, the string id of the text that contains its direction.
+
+    This text is the recorded argument or, if missing, the event name.
     """
     args = trace.device_args
     stated = np.full(len(trace), MISSING, np.int32)
@@ -52,10 +53,10 @@ def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArra
 
 
 def directions_of(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the index into ``DIRECTIONS`` of each copy (-1 = unknown).
+    """Returns, for each copy, the index of its direction in ``DIRECTIONS`` (-1 = unknown).
 
-    The direction comes from the recorded argument, otherwise from the event name, otherwise from the argument
-    ``kind``.
+    The direction is taken from the recorded argument. If it is missing, the direction is taken from the event name,
+    or else from the argument ``kind``.
     """
     found = _direction_in(trace, copy_texts(trace, copies))
     for column in trace.others:

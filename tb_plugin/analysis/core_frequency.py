@@ -39,7 +39,7 @@ class Frequency:
 
     @property
     def is_low(self) -> Bool:
-        """Returns whether each sample is below the normal frequency and above the idle frequency.
+        """Returns, for each sample, whether it is below the normal frequency and above the idle frequency.
 
         If the device never reaches ``normal_hertz``, the result is always False, because the normal frequency of
         this device is unknown.
@@ -52,9 +52,9 @@ class Frequency:
         return union(self.start_ns[self.is_low], self.end_ns[self.is_low])
 
     def lowest(self, ranges: Ranges) -> float:
-        """Returns the lowest frequency of the low samples in these ranges.
+        """Returns the lowest frequency of all low samples in these ranges.
 
-        At least one low sample must be in the ranges.
+        The ranges must contain at least one low sample.
         """
         low_pieces = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
         return float(self.hertz[low_pieces].min())
@@ -64,16 +64,19 @@ class Frequency:
         return float(self._within(self.hertz, ranges.start, ranges.end).sum() / known) if known else None
 
     def lost_ns(self, start: Int64, end: Int64) -> Int64:
-        """Returns the time that each interval would save at normal frequency.
+        """Returns the time that would be saved in each interval at normal frequency.
 
-        The duration is assumed to be inversely proportional to the frequency.
+        The duration of work is assumed to be inversely proportional to the frequency.
         """
         share = np.where(self.is_low, 1 - self.hertz / self.normal_hertz, 0.0)
         # Whole nanoseconds; rounding must not exceed the sum over the trace.
         return np.floor(self._within(share, start, end) + 1e-3).astype(np.int64)
 
     def _within(self, value: Float64, start: Int64, end: Int64) -> Float64:
-        """Integrates over each interval a function that is constant during each sample."""
+        """Returns the integral over each interval of a function that is constant during each sample.
+
+        ``value`` contains the function's values.
+        """
         before = np.concatenate(([0.0], np.cumsum(value * (self.end_ns - self.start_ns))))
 
         def until(time: Int64) -> Float64:
@@ -86,7 +89,7 @@ class Frequency:
 
 @cached_by_argument
 def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
-    """Returns the core frequency of a device; None if it is not recorded or invalid.
+    """Returns the core frequency of a device. Returns None if the core frequency is not recorded or is invalid.
 
     ``device`` is an index into ``trace.devices``.
     """

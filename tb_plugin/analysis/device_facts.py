@@ -1,7 +1,7 @@
 """Vendor-specific kernel data: cores, operations, shares of time.
 
-Device families define the meaning of the data (``DeviceInfo.facts``). Profilers define its columns
-(``Recorder.kernels``).
+``DeviceInfo.facts`` defines the meaning of the data for each device family. ``Recorder.kernels`` defines its
+columns for each profiler.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ Bool = npt.NDArray[np.bool_]
 
 
 def facts_of(trace: TraceTable) -> DeviceFacts | None:
-    """Returns the meaning of vendor-specific kernel data in this trace; None if the device families define none."""
+    """Returns the meaning of vendor-specific kernel data in this trace; None if it is not defined for any device
+    family in the trace.
+    """
     return next((device.facts for device in trace.devices if device.facts is not None), None)
 
 
@@ -43,7 +45,7 @@ def numbers_of(trace: TraceTable, key: str, rows: Int64) -> Float64:
 
 
 def has_fact_in(trace: TraceTable, keys: Sequence[str], words: Sequence[str], rows: Int64) -> Bool:
-    """Returns whether the first available value under ``keys`` is one of ``words``, for each row."""
+    """Returns, for each row, whether the first available value under ``keys`` is one of ``words``."""
     ids = [id for word in words if (id := trace.strings.find(word)) != MISSING]
     found: Bool = np.isin(first_reported_text(trace, keys, rows), ids)
     return found

@@ -29,7 +29,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class DeviceTime:
-    """Times and event counts of one device over the entire trace and all streams. Times are in nanoseconds.
+    """Times and event counts of one device, over the entire trace and all streams. Times are in nanoseconds.
 
     ``compute + exposed_communication + exposed_memcpy + exposed_memset + unrecorded + idle == window`` exactly.
     """
@@ -96,9 +96,9 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
 
 @cached_by_argument
 def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
-    """Returns the compute time by kernel class. The times sum to ``DeviceTime.compute_ns``.
+    """Returns the compute time by kernel class. The sum of these times is ``DeviceTime.compute_ns``.
 
-    If kernels of several classes run at the same time, this time is attributed to the class with the most kernel
+    When kernels of several classes run at the same time, this time is attributed to the class with the most kernel
     time overall.
     """
     rows = _work_of(trace, device)
@@ -125,7 +125,7 @@ def _work_of(trace: TraceTable, device: int) -> Int64:
 
 
 def without_operator(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the device rows that have no operator. Rows launched before the loaded window are excluded."""
+    """Returns the device rows that have no operator. Rows that were launched before the loaded window are excluded."""
     launch = trace.launch[rows]
     known = (launch == MISSING) | (trace.start_ns[launch] >= trace.coverage.start_ns)
     unmatched: Int64 = rows[~has_operator(trace, rows) & known]
@@ -146,7 +146,10 @@ def busy_title(trace: TraceTable, *chosen: str) -> str:
 
 @dataclass(frozen=True)
 class DeviceRatios:
-    """Ratios of one device from 0 to 1, defined as in the old plugin. None if not available."""
+    """Ratios of one device, from 0 to 1.
+
+    Their definitions are those of the old plugin. None if a ratio is not available.
+    """
 
     utilization: float | None
     sm_efficiency: float | None
@@ -157,9 +160,11 @@ class DeviceRatios:
 
 @cached_by_argument
 def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None) -> DeviceRatios:
-    """Returns the ratios over the steps with these labels (all steps if None). Raises BadRequest for unknown steps.
+    """Returns the ratios over the steps with these labels. ``None`` selects all steps. Raises BadRequest for
+    unknown steps.
 
-    Pauses between recording cycles are excluded. The matrix unit ratios cover the device's kernels in these steps.
+    Pauses between recording cycles are excluded. The matrix unit ratios include only the device's kernels in these
+    steps.
     """
     chosen, times = select_rows(trace, steps).of(trace, EventKind.KERNEL), steps_of(trace, steps)
     kernels = np.flatnonzero((trace.device == device) & (trace.kind == EventKind.KERNEL))
@@ -185,7 +190,8 @@ def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None)
 def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
     """Returns the time ranges of consecutive steps, excluding pauses between recording cycles.
 
-    The profiler numbers all steps, including those that are not recorded. Missing numbers therefore show a pause.
+    The profiler numbers all steps, including steps that are not recorded. If step numbers are missing, the
+    recording was paused.
     """
     apart = np.diff(places) != 1
     if steps.source == PROFILER:
@@ -204,9 +210,9 @@ def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
 
 
 def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, windows: Ranges) -> float | None:
-    """Returns the mean over time of min(1, blocks per SM summed over the running kernels).
+    """Returns the mean over time of min(1, b), where b is the sum of blocks per SM of the running kernels.
 
-    None if no kernel has a recorded value.
+    Returns None if no kernel has a recorded value.
     """
     valued = (blocks > 0) & (end > start)
     if not valued.any():

@@ -1,4 +1,4 @@
-"""Donut charts of tables: the largest rows and the rest."""
+"""Donut charts of tables: the largest rows and all other rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SLICES = 10
 
 
 def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str = "") -> Breakdown:
-    """Returns a donut chart of the ``SLICES`` largest rows by ``key``. One more slice contains all other rows.
+    """Returns a donut chart of the ``SLICES`` largest rows by ``key``. An additional slice contains all other rows.
 
-    Each slice links to its row in the table ``group``, by default the first table of the view.
+    Each slice links to its row in the table ``group``. By default, this is the first table of the view.
     """
     data = frame.data.sort_by([(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)

@@ -32,18 +32,21 @@ MIN_SETUP_NS = 500_000_000
 
 @dataclass(frozen=True)
 class DriverCalls:
-    """Counts and host times of top-level driver calls in the steps. ``steps_ns`` is the total duration of the steps."""
+    """Numbers and host times of top-level driver calls in the steps.
+
+    ``steps_ns`` is the total duration of the steps.
+    """
 
     malloc_calls: int
     malloc_ns: int
     free_calls: int
     free_ns: int
     setup_calls: int
-    """Number of calls that also initialize the driver."""
+    """Number of calls that took unusually long because they initialized the driver."""
     setup_ns: int
     steps_ns: int
     recorded: bool
-    """Whether the trace contains steps. Otherwise, the entire recording counts as one step."""
+    """Whether the trace contains steps. If it contains no steps, the entire recording counts as one step."""
     expandable: bool
     """Whether any call maps or unmaps memory of an expandable segment."""
 
@@ -64,7 +67,7 @@ def step_time(steps: Steps) -> Ranges:
 
 
 def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
-    """Returns counts and times of the driver calls that start in these time ranges."""
+    """Returns the numbers and times of the driver calls that start in these time ranges."""
     rows = _outermost(trace, steps)
     gets = trace.calls_that(CallRole.ALLOCATE, CallRole.MAP)
     got, freed = rows[gets[rows]], rows[~gets[rows]]
@@ -101,10 +104,10 @@ def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
 
 
 def set_up(trace: TraceTable, rows: Int64) -> Bool:
-    """Returns whether each call initializes the driver. Such calls are unusually long, and the devices are idle for
-    most of the time.
+    """Returns, for each call, whether it initializes the driver. Such a call is unusually long, and the devices are
+    idle for most of its time.
 
-    A long call while a device is busy may instead be a memory release that waits for the device.
+    A long call during which a device is busy may instead release memory and wait for the device.
     """
     far = sets_up(trace.dur_ns[rows])
     some = rows[far]
@@ -114,8 +117,8 @@ def set_up(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def sets_up(dur_ns: Int64) -> Bool:
-    """Returns whether each call is unusually long: longer than both ``MAX_MEDIANS`` medians and ``MAX_USUAL_NS``,
-    or longer than ``MIN_SETUP_NS``.
+    """Returns, for each call, whether it is unusually long: longer than both ``MAX_MEDIANS`` medians and
+    ``MAX_USUAL_NS``, or longer than ``MIN_SETUP_NS``.
     """
     if not len(dur_ns):
         return np.zeros(0, np.bool_)
@@ -124,11 +127,11 @@ def sets_up(dur_ns: Int64) -> Bool:
 
 
 def creates_context(trace: TraceTable) -> Int64:
-    """Returns the rows of calls that create a context or load code, identified by their duration instead of their
-    name.
+    """Returns the rows of calls that create a context or load code. These calls are identified by their duration
+    instead of their name.
 
-    These may be runtime calls that neither wait nor launch, or the first launch of a kernel in a process. Copies
-    and graph launches are excluded, because their duration depends on their size.
+    Such a call is either a runtime call that neither waits nor launches, or the first launch of a kernel in a
+    process. Copies and graph launches are excluded, because their duration depends on their size.
     """
     calls = trace.kind == EventKind.RUNTIME
     launching = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch
@@ -139,7 +142,9 @@ def creates_context(trace: TraceTable) -> Int64:
 
 
 def _loading_launches(trace: TraceTable) -> Int64:
-    """Returns the launches that take much longer than most and are the first of their kernel in their process."""
+    """Returns the launches that take much longer than most launches and are the first launch of their kernel in
+    their process.
+    """
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
     launches = np.unique(trace.launch[kernels]).astype(np.int64)
     launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
@@ -157,7 +162,10 @@ def _loading_launches(trace: TraceTable) -> Int64:
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:
-    """Returns the finding on driver calls. None if there are no calls, or if all of them initialize the driver."""
+    """Returns the finding on driver calls.
+
+    None if there are no driver calls, or if all driver calls initialize the driver.
+    """
     if not calls.usual_calls:
         return None
     share = calls.usual_ns / calls.steps_ns if calls.steps_ns else 0.0

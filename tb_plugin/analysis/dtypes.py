@@ -1,4 +1,4 @@
-"""Element sizes of dtypes, in all spellings of profilers."""
+"""Sizes of the elements of dtypes, for all spellings in profiles."""
 
 from __future__ import annotations
 

@@ -40,14 +40,14 @@ EVENT = Metric("event", "Event", "count", "Event number on the timeline.")
 
 
 def event_of(trace: TraceTable, text: str) -> int:
-    """Parses the row number in a request parameter. Raises BadRequest if it is invalid."""
+    """Parses the row number in a request parameter. Raises BadRequest if the row number is invalid."""
     if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
         return int(text)
     raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
 
 
 def _with_name(trace: TraceTable, text: str) -> Bool:
-    """Returns a mask of the events with this name. For modules, the prefix of the name may be missing."""
+    """Returns a mask of the events that have this name. For a module, ``text`` may omit the prefix of the name."""
     return _flags(trace.name, *(trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES)))
 
 
@@ -69,7 +69,7 @@ def _operator(trace: TraceTable, text: str) -> Bool:
 
 
 def _replayed(kind: EventKind, shape: str | None, trace: TraceTable, text: str) -> Bool:
-    """Returns a mask of the replayed work of a captured call with this name and, unless ``shape`` is None, with
+    """Returns a mask of the replayed work of captured calls that have this name and, unless ``shape`` is None,
     these input shapes.
     """
     origins = origins_of(trace)
@@ -113,7 +113,10 @@ def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
 
 
 def _reported(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
-    """Filters kernels by a value that the profiler reports. An empty text matches kernels without such a value."""
+    """Returns a filter for kernels by a value that the profiler reports.
+
+    An empty text matches kernels that have no such value.
+    """
 
     def matches(trace: TraceTable, text: str) -> Bool:
         kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
@@ -149,7 +152,10 @@ def _calls_by(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer],
 
 
 def _backward(number: _Of[Int32], texts: _Of[pa.Array]) -> Callable[[TraceTable, str], Bool]:
-    """Filters backward operator calls by a column of their table. An empty text matches calls without a value."""
+    """Returns a filter for backward operator calls by a column of their table.
+
+    An empty text matches calls that have no value.
+    """
 
     def matches(trace: TraceTable, text: str) -> Bool:
         every = backward_operators(trace)
@@ -213,8 +219,8 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
 def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], pattern: str = "") -> Bool:
     """Returns a mask of the selected events that match all filters (key, text).
 
-    ``pattern`` is the text in which the names of one phase may differ. Raises BadRequest for an unknown filter,
-    kind or phase.
+    Annotation names that differ only in matches of ``pattern`` belong to the same phase. Raises BadRequest for an
+    unknown filter, kind or phase.
     """
     shape = dict(where).get("replayed_shape")
     filters: dict[str, Callable[[TraceTable, str], Bool]] = {

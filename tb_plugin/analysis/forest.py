@@ -1,6 +1,6 @@
 """Forests of calls: sums, paths, pre-order and outermost calls.
 
-Nodes are indices. The parent of a root is -1.
+Nodes are represented by indices. The parent of a root is -1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 NODES_SENT = 20_000
-"""Maximum number of nodes in a response. Deeper nodes are omitted first. ``Tree.total_nodes`` is the full number."""
+"""Maximum number of nodes in a response.
+
+The deepest nodes are omitted first. ``Tree.total_nodes`` is the number of nodes before this limit.
+"""
 
 
 # Levels with fewer rows are numbered in a Python loop, because deeply nested calls have thousands of small levels.
@@ -30,7 +33,7 @@ def _numbered_few(keys: list[tuple[int, int]]) -> tuple[Int64, int]:
 
 
 class Forest:
-    """Nodes and the index of each node's parent (-1 = root). Parents come before their children."""
+    """A forest: ``parent`` contains the index of each node's parent (-1 = root). Parents come before their children."""
 
     def __init__(self, parent: Int32) -> None:
         self.parent = parent
@@ -49,7 +52,7 @@ class Forest:
         return total
 
     def any_below(self, own: Bool) -> Bool:
-        """Returns whether any descendant of each node has the flag."""
+        """Returns, for each node, whether any of its descendants has the flag."""
         below = np.zeros(len(own), np.bool_)
         if own.any():
             for rows in reversed(self.levels[1:]):
@@ -59,7 +62,7 @@ class Forest:
     def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
         """Returns a number for each node.
 
-        Nodes have the same number if the labels on their paths from the root are equal.
+        Two nodes have the same number if the labels on the paths from the root to them are equal.
         """
         # A path is the parent's path plus a label: numbering by level gives equal paths equal numbers.
         label = group(*labels).of
@@ -77,10 +80,10 @@ class Forest:
         return path[:-1]
 
     def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
-        """Returns a number for each node. Consecutive nodes share a number if their labels are equal and their
-        parents share one.
+        """Returns a number for each node. Two consecutive nodes have the same number if their labels are equal and
+        their parents have the same number.
 
-        Roots share a number only if their ``root`` values are equal too.
+        Two roots have the same number only if their ``root`` values are equal too.
         """
         run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last entry is for -1
         offset = 0
@@ -129,9 +132,9 @@ def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
 
 
 def truncate_tree(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
-    """Keeps at most ``most`` nodes, nearest to the root first.
+    """Selects at most ``most`` nodes. Nodes nearest to the root are selected first.
 
-    Returns these nodes in pre-order, and the index of each one's parent in this list.
+    Returns these nodes in pre-order, and the index of each node's parent in the returned list.
     """
     if len(order) > most:
         depth: dict[int, int] = {}
@@ -144,8 +147,8 @@ def truncate_tree(order: list[int], parent: Int64, most: int) -> tuple[list[int]
 
 
 def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
-    """Returns these nodes with all their ancestors in ascending order, and the index of each one's parent in this
-    array.
+    """Returns these nodes and all their ancestors in ascending order, and the index of each node's parent in the
+    returned array.
 
     A -1 in ``some`` is ignored.
     """
@@ -161,7 +164,7 @@ def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64,
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Time ranges in nanoseconds with their tracks. Sorted by start; of equal starts, the longest comes first."""
+    """Time ranges in nanoseconds with their tracks. Sorted by start, then longest first."""
 
     track: Int32
     start: Int64
@@ -169,9 +172,9 @@ class Spans:
 
 
 def is_top_level(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
-    """Returns whether no other call with the same key encloses each call on its track.
+    """Returns, for each call, whether no other call with the same key encloses it on its track.
 
-    Totals include only such calls.
+    Only such calls are included in totals.
     """
     of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
     order = stable_order(of)
@@ -184,10 +187,11 @@ def is_top_level(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
 
 
 def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> Bool:
-    """Returns whether no ancestor of each call has the same key. ``parent`` contains indices (-1 = none).
+    """Returns, for each call, whether none of its ancestors has the same key. ``parent`` contains indices (-1 =
+    none).
 
-    Differs from ``is_top_level`` for partly overlapping calls and for calls without a track: only parents matter
-    here.
+    The result differs from ``is_top_level`` for partly overlapping calls and for calls without a track, because
+    only ``parent`` is used.
     """
     counted: Bool = is_top_level(key, spans) & (spans.track != MISSING)
     left = np.flatnonzero(~counted)

@@ -1,6 +1,6 @@
 """Hardware streams of device work.
 
-They may differ from the timeline's tracks, because a graph's work may have separate tracks.
+Hardware streams may differ from the timeline's tracks, because the work of a graph may have separate tracks.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class HardwareStreams:
-    """Stream names by stream number. Numbers start with the tracks; streams without a track follow."""
+    """Stream names by stream number.
+
+    The first numbers are those of the tracks. Streams without a track have the numbers after them.
+    """
 
     of: Int32
-    """Stream number of each row. For host rows, this is the track."""
+    """Stream number of each row. For a host row, this number is the track number."""
     names: tuple[str, ...]
 
 
 @cached_by_argument
 def hardware_streams(trace: TraceTable) -> HardwareStreams:
-    """Returns the recorded hardware stream of each row. If it is not recorded, the row's track is used."""
+    """Returns the recorded hardware stream of each row. If no stream is recorded for a row, its track is used."""
     of = trace.track.copy()
     names = [track.tid.removeprefix("stream").strip() for track in trace.tracks]
     known = {

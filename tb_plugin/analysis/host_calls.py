@@ -28,11 +28,11 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class UnmatchedBackward:
-    """Selected backward operators that belong to no call: neither they nor their forward operators are inside one."""
+    """Selected backward operators that belong to no call: no call encloses them or their forward operators."""
 
     operators: int
     untied: int
-    """Number of the ``operators`` whose forward operator is unknown."""
+    """Number of entries in ``operators`` whose forward operator is unknown."""
     host_ns: int
 
 
@@ -41,8 +41,8 @@ class HostCalls:
     """Selected calls of modules or compiled code, sorted by time. Virtual calls of replayed work come last
     (``graphs/scope_calls.py``).
 
-    ``parent`` is the index of the enclosing call. Times are in nanoseconds and exclude nested calls, except
-    ``host_total_ns``.
+    ``parent`` is the index of the enclosing call. Times are in nanoseconds. All times except ``host_total_ns``
+    exclude nested calls.
     """
 
     row: Int64
@@ -59,11 +59,11 @@ class HostCalls:
     host_self_ns: Int64
     host_total_ns: Int64
     device: Int64
-    """Time of the device work that the call launches."""
+    """Device time of the work that the call launches."""
     backward_device: Int64
     """Device time of the backward operators that belong to the call's operators."""
     recomputed: Int64
-    """Part of ``device`` that recomputes activations in the backward pass."""
+    """Part of ``device`` for recomputing activations in the backward pass."""
     backward_host: Int64
     """Host time of the backward operators that belong to the call's operators."""
     operators: Int64
@@ -74,12 +74,12 @@ class HostCalls:
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    """Calls that a view shows: host rows and scopes of graph captures. Calls of the same code have the same key."""
+    """Calls that a view shows: host rows, and scopes of graph captures. Calls of the same code have the same key."""
 
     row: Int64
     key: Int64
     bears: Bool
-    """Mask over ``Origins.scopes`` of the scopes that the view shows as calls."""
+    """Mask over ``Origins.scopes``. It selects the scopes that the view shows as calls."""
     scope_key: Int64
 
 
@@ -90,7 +90,9 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     end = trace.ends(rows)
 
     def around(source: npt.NDArray[np.integer]) -> Int32:
-        """Returns the index of the innermost call that is active when each row starts. -1 = none, also for row -1."""
+        """Returns the index of the innermost call that is active when each row starts. -1 if there is no such call,
+        and for row -1.
+        """
         found = np.full(len(source), MISSING, np.int32)
         known = source != MISSING
         at = source[known]
@@ -151,9 +153,9 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
 
 
 def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: Int32) -> Bool:
-    """Returns a mask of the work that gradient hooks launch. This work is attributed to no module.
+    """Returns a mask of the work that gradient hooks launch. This work is not attributed to any module.
 
-    Data parallel training sends the gradients of many modules in the AccumulateGrad of one module.
+    In data parallel training, the gradients of many modules are sent during the AccumulateGrad of a single module.
     """
     at = every.of[trace.operator[work]]
     start, function = trace.start_ns[source], np.append(every.function, 0)[at]
@@ -163,7 +165,10 @@ def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: I
 
 
 def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
-    """Returns sums for each group of calls. Totals exclude calls nested in another call of the same group."""
+    """Returns the sums of times and counts for each group of calls.
+
+    Totals exclude calls that are nested in another call of the same group.
+    """
     once = outermost_of(groups.of, calls.spans, calls.parent)
     forest = Forest(calls.parent)
 

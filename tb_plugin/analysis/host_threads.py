@@ -37,7 +37,9 @@ _C_WAITS = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv
 
 
 def _waits() -> re.Pattern[str]:
-    """Returns a regex for waits written as ``file(line): function``, ``Class.function (file:line)`` or C functions."""
+    """Returns a regex for waiting functions, written as ``file(line): function``, as ``Class.function
+    (file:line)``, or as the name of a C function.
+    """
     files = {file.replace(".py", r"\.py").replace("/", r"[/\\]"): names for file, names in _PYTHON_WAITS.items()}
     files_first = "|".join(rf"{file}\(\d+\): (?:{names})" for file, names in files.items())
     names_first = "|".join(rf"(?:{names}) \((?:.*[/\\])?{file}:\d+\)" for file, names in files.items())
@@ -71,14 +73,14 @@ class Thread:
     key: str
     name: str
     host_ns: int
-    """Time in calls in the selected steps."""
+    """Time that the thread spends in calls during the selected steps."""
     wait_ns: int
-    """Part of ``host_ns`` that is spent in waiting functions, excluding calls nested in them."""
+    """Part of ``host_ns`` that is spent in waiting functions, excluding calls that these functions make."""
     idle: bool
 
 
 def thread_key(track: Track) -> str:
-    """Returns process id and thread id in one text."""
+    """Returns the process id and the thread id in one text."""
     return f"{track.pid}:{track.tid}"
 
 
@@ -86,8 +88,8 @@ def thread_key(track: Track) -> str:
 def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ...]:
     """Returns the threads that have stack frames, with their times in the selected steps.
 
-    A thread is idle if it mostly waits and runs no operators, runtime calls, modules or annotations. If this
-    applies to all threads, none is marked as idle.
+    A thread is idle if it mostly waits and runs no operators, runtime calls, modules or annotations. If all threads
+    would be idle, no thread is marked as idle.
     """
     frames = stack_frames(trace, "both", "none")
     if not len(frames.row):
@@ -117,9 +119,10 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
 
 
 def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:
-    """Returns key and name of a thread.
+    """Returns the key and the name of a thread.
 
-    A thread started by ``threading`` is named after its function, which is found in the frames ``rows``.
+    A thread that was started by ``threading`` is named after the function that it runs. This function is searched
+    in the frames ``rows``.
     """
     starts = thread_starts(trace)
     opens = np.flatnonzero(starts.thread == number)

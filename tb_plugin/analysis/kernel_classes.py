@@ -1,4 +1,4 @@
-"""Kernel classes: by name, with reason and time."""
+"""Kernel classes by kernel name, with the reason and the kernel time."""
 
 from __future__ import annotations
 
@@ -89,14 +89,16 @@ class KernelClasses:
     kernel_class: UInt8
     because: UInt8
     by: Int32
-    """String id of the rule, or of the operator that launched most of the kernel's time (-1 = neither)."""
+    """String id of the rule that determined the class, or of the operator that launched most of the kernel's time
+    (-1 = neither).
+    """
 
     def of(self, names: npt.NDArray[np.integer]) -> UInt8:
         found: UInt8 = self.kernel_class[np.searchsorted(self.name, names)]
         return found
 
     def reasons(self, trace: TraceTable, names: npt.NDArray[np.integer]) -> list[str]:
-        """Returns a text with the reason for the class of each kernel name."""
+        """Returns, for each kernel name, a text that explains why it has its class."""
         places = np.searchsorted(self.name, names)
         by = zip(self.because[places].tolist(), self.by[places].tolist(), strict=True)
         return [_REASONS[because].format(trace.strings[string]) for because, string in by]
@@ -111,10 +113,9 @@ def word_of(kernel_class: int) -> str:
 def classify_kernels(trace: TraceTable) -> KernelClasses:
     """Returns the class of each kernel name.
 
-    The class comes from the first of these that applies: user rule, communication, built-in rule, launching
-    operator, other. A name is communication only if all kernels with this name communicate. The operator is the
-    nearest enclosing one with a known class. If launches of one name lead to different classes, the class with the
-    most kernel time is used.
+    The class is determined by the first of the following that applies: user rule, communication, built-in rule,
+    launching operator, other. A name is communication only if all kernels with this name communicate. If launches
+    of kernels with the same name lead to different classes, the class with the most kernel time is used.
     """
     rows = np.flatnonzero(trace.kind == EventKind.KERNEL)
     names = np.unique(trace.name[rows])
@@ -142,8 +143,8 @@ def classify_kernels(trace: TraceTable) -> KernelClasses:
 
 
 def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None:
-    """Sets the class of each kernel name in ``found`` from the operators that launch most of its time, and stores
-    the operator.
+    """Sets the class of kernel names in ``found`` according to the operator that launches most of the kernel time
+    of each name. Also stores this operator.
     """
     known = _nearest_known(trace, rows)
     rows, known = rows[known != MISSING], known[known != MISSING]
@@ -163,8 +164,8 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None
 
 
 def class_of_operators(trace: TraceTable) -> UInt8:
-    """Returns the class of the kernels that an operator launches, indexed by the string id of the operator's name;
-    255 = no rule.
+    """Returns the class of the kernels that each operator launches, indexed by the string id of the operator's
+    name; 255 = no rule.
     """
     table = np.full(len(trace.strings) + 1, _UNKNOWN, np.uint8)
     chosen = trace.classes.of_operator
@@ -173,8 +174,8 @@ def class_of_operators(trace: TraceTable) -> UInt8:
 
 
 def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
-    """Returns the name of the nearest enclosing operator with a rule, for each launch in the trace or in a graph
-    capture (-1 = none).
+    """Returns, for each launch in the trace or in a graph capture, the name of the nearest enclosing operator that
+    has a rule (-1 = none).
     """
     found = np.full(len(rows), MISSING, np.int32)
     launched = np.flatnonzero(trace.operator[rows] != MISSING)
@@ -191,8 +192,9 @@ def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
 
 
 def _known_names(trace: TraceTable, names: Int32, parent: Int32) -> Int32:
-    """Returns the name of each operator or, if it has no rule, of its nearest enclosing operator with a rule (-1 =
-    none).
+    """Returns the name of each operator.
+
+    If no rule matches the name, returns the name of the nearest enclosing operator that has a rule (-1 = none).
     """
     known = class_of_operators(trace)[names] != _UNKNOWN
     return inherit(np.where(known, names, MISSING).astype(np.int32), parent)
@@ -207,7 +209,7 @@ def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
 
 
 def class_slices(times: Mapping[KernelClass, int], metric: Metric, view: str) -> list[Slice]:
-    """Returns a chart slice for each class, largest first and ``other`` last.
+    """Returns a chart slice for each class: largest first, ``other`` last.
 
     Slices link to the kernels in ``view``.
     """

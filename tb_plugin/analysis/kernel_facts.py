@@ -17,7 +17,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 def first_reported_text(trace: TraceTable, keys: Sequence[str], rows: Int64) -> Int32:
-    """Returns the string id of the first available text under ``keys`` for each row (-1 = none)."""
+    """Returns, for each row, the string id of the first available text under ``keys`` (-1 = none)."""
     found = np.full(len(rows), MISSING, np.int32)
     known = {column.key: column for column in trace.others if column.is_text}
     for key in keys:

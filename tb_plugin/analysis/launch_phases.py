@@ -21,7 +21,7 @@ LEAST_OUTLIER_NS = 20_000
 
 @cached_by_argument
 def launch_phases(trace: TraceTable) -> Launches:
-    """Returns call, queue time and latency for all device work in the loaded window.
+    """Returns the call, the queue time and the latency for all device work in the loaded window.
 
     Work that waits for unrecorded work counts as queued until it starts.
     """
@@ -38,10 +38,11 @@ def launch_phases(trace: TraceTable) -> Launches:
 
 
 def usual_latency(trace: TraceTable, device: int) -> Int64:
-    """Returns the latency above which each launch is unusual. The limits are computed from launches on one device.
+    """Returns, for each launch, the latency above which it is unusual. The limits are computed from the launches on
+    one device.
 
-    Kernels have a different limit from copies and memsets. Within each, queued launches, graph launches and all
-    other launches have different limits.
+    Kernels have other limits than copies and memsets. For each of these two groups, there are separate limits for
+    queued launches, for graph launches, and for all other launches.
     """
     launches = launch_phases(trace)
     of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)

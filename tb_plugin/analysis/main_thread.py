@@ -11,7 +11,8 @@ from tb_plugin.model.trace.table import TraceTable
 def main_thread(trace: TraceTable) -> int:
     """Returns the track of the main thread (-1 = unknown).
 
-    This thread has the step annotations. If there are no steps, its thread id equals the process id.
+    The main thread is the thread that has the step annotations. If there are no steps, it is the thread whose id
+    equals the process id.
     """
     if trace.steps.recorded and len(trace.steps.host_start_ns):
         is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])

@@ -1,4 +1,4 @@
-"""Kernel time on matrix units, and their vendor names."""
+"""Kernel time on matrix units, and the vendors' names for these units."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _USE_WORDS = ("false", "true", "unknown")
 
 @dataclass(frozen=True)
 class MatrixTime:
-    """Kernel time in nanoseconds: in total, on matrix units, and of kernels whose use of matrix units is unknown."""
+    """Total kernel time in nanoseconds, kernel time on matrix units, and time of kernels whose use of matrix units
+    is unknown.
+    """
 
     total_ns: int
     used_ns: int
@@ -41,14 +43,17 @@ class MatrixTime:
 
 
 def matrix_time(trace: TraceTable, kernels: Int64) -> MatrixTime:
-    """Returns how much of these kernels' time is on matrix units."""
+    """Returns the total time of these kernels, and how much of it is spent on matrix units."""
     dur, use = trace.dur_ns[kernels], trace.uses_matrix_unit[kernels]
     used, unknown = (int(dur[use == which].sum()) for which in (MatrixUse.YES, MatrixUse.UNKNOWN))
     return MatrixTime(int(dur.sum()), used, unknown)
 
 
 def has_matrix_unit(trace: TraceTable, device: int) -> bool:
-    """Returns whether a device has matrix units, according to its type or, if unknown, to its kernels."""
+    """Returns whether a device has matrix units, according to its type.
+
+    If the type is unknown, returns whether its kernels use matrix units.
+    """
     stated = trace.devices[device].has_matrix_unit
     if stated is not None:
         return stated
@@ -56,15 +61,17 @@ def has_matrix_unit(trace: TraceTable, device: int) -> bool:
 
 
 def matrix_units(trace: TraceTable, kernels: Int64) -> str:
-    """Returns the vendor's name for the matrix units of the devices that ran these kernels; "" if they have none."""
+    """Returns the vendor's name for the matrix units of the devices that ran these kernels; "" if these devices
+    have no matrix units.
+    """
     used = [int(device) for device in np.unique(trace.device[kernels]) if device != MISSING]
     words = [trace.devices[device].matrix_unit or NEUTRAL for device in used if has_matrix_unit(trace, device)]
     return ", ".join(dict.fromkeys(words))
 
 
 def matrix_uses(groups: Groups, use: npt.NDArray[np.uint8]) -> pa.Array:
-    """Returns "true" for each group in which a kernel uses a matrix unit, "unknown" if a kernel may use one,
-    otherwise "false".
+    """Returns a text for each group of kernels: "true" if at least one kernel uses a matrix unit, "unknown" if at
+    least one may use a matrix unit, otherwise "false".
     """
     found = np.where(groups.any(use == MatrixUse.UNKNOWN), MatrixUse.UNKNOWN, MatrixUse.NO)
     found = np.where(groups.any(use == MatrixUse.YES), MatrixUse.YES, found)

@@ -1,6 +1,7 @@
 """Memory categories, derived from training stages of allocation and release.
 
-The rules are independent of traces. Callers provide the stages in which each block is allocated and released.
+The rules do not depend on traces. Callers provide the stage in which each block is allocated, and the stage in
+which it is released.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class When(IntEnum):
     """Training stage of an allocation or release."""
 
     NEVER = -1
-    """Allocation or release is not recorded."""
+    """The allocation or release is not recorded."""
     BETWEEN = 0
-    """Before the first forward pass, or between two other stages."""
+    """Before the first forward pass, or between two other training stages."""
     FORWARD = 1
     BACKWARD = 2
     STEP = 3
@@ -58,7 +59,7 @@ class When(IntEnum):
 class Lives:
     """Lifetimes of memory blocks, one row per block.
 
-    A forward pass starts with the model's first work after any other stage.
+    A forward pass starts with the first work of the model after any other stage.
     """
 
     bytes: Int64

@@ -1,7 +1,7 @@
 """Metric definitions: title, unit and meaning.
 
-Metrics of several views are defined here, and other metrics next to their view. docs/reference/metrics.md contains
-all of them. A test rejects keys that have two meanings.
+Metrics that several views use are defined in this module. Each other metric is defined in the package of its view.
+docs/reference/metrics.md contains all metrics. A test rejects keys that have two meanings.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ STEP = "one step"
 P50 = "Median {}."
 P95 = "95th percentile of {}."
 P99 = "99th percentile of {}."
-"""Percentiles use linear interpolation."""
+"""Definition of a 99th percentile. Percentiles use linear interpolation."""
 LINE = "Python line with the most {} time."
 
 
 def define(window: str, unit: Unit, definitions: Mapping[str, tuple[str, str]]) -> Mapping[str, Metric]:
-    """Returns metrics with the same window and unit. ``definitions`` maps each key to (title, definition)."""
+    """Returns metrics that all have this window and this unit. ``definitions`` maps each key to (title, definition)."""
     return {key: Metric(key, title, unit, text, window) for key, (title, text) in definitions.items()}
 
 
@@ -53,11 +53,17 @@ class Metrics(Mapping[str, Metric]):
         return len(self._by_key)
 
     def adding(self, *groups: Mapping[str, Metric]) -> Metrics:
-        """Returns these metrics together with those in ``groups``. Raises ValueError if a key is defined twice."""
+        """Returns a mapping of these metrics and the metrics in ``groups``.
+
+        Raises ValueError if a key is defined twice.
+        """
         return Metrics(self, *groups)
 
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:
-        """Returns the metric with this key. ``title`` and ``window`` replace its title and window."""
+        """Returns the metric with this key.
+
+        If ``title`` or ``window`` is given, it replaces the title or window of the metric.
+        """
         found = self[key]
         return Metric(key, title or found.title, found.unit, found.definition, window or found.window)
 
@@ -68,9 +74,9 @@ class Metrics(Mapping[str, Metric]):
         share: tuple[str, ...] = (),
         titles: Mapping[str, str] | None = None,
     ) -> list[Column]:
-        """Returns the table columns with these keys, in order.
+        """Returns the table columns with these keys, in the order of the keys.
 
-        ``titles`` maps keys to titles that replace the metrics' titles.
+        ``titles`` maps keys to titles that replace the titles of the metrics.
         """
         renamed = titles or {}
         return [
@@ -80,7 +86,7 @@ class Metrics(Mapping[str, Metric]):
     def figure(self, key: str, value: Scalar, title: str = "", note: str = "", window: str = "") -> Figure:
         """Returns a value of this metric for a finding.
 
-        ``title`` and ``window`` replace the metric's title and window.
+        If ``title`` or ``window`` is given, it replaces the title or window of the metric.
         """
         return Figure(self.metric(key, title, window), value, note)
 

@@ -1,4 +1,4 @@
-"""Operator calls with self and total times.
+"""Operator calls, and their self and total times.
 
 All operator tables are computed from these calls.
 """
@@ -33,13 +33,14 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Selected operator calls, sorted by time if known. ``parent`` is the index of the enclosing call.
+    """Selected operator calls, sorted by time if their times are known. ``parent`` is the index of the enclosing
+    call.
 
     Times are in nanoseconds. Virtual calls of replayed work come last (``graphs/scope_calls.py``).
     """
 
     row: Int64
-    """Row of the call in the trace. -1 if the call is virtual, or if the profiler reports it without an event."""
+    """Row of the call in the trace. -1 if the call is virtual, or if the profiler reports the call only in a table."""
     is_replayed: Bool
     """Whether the call is virtual."""
     enclosed: InReplays
@@ -53,7 +54,7 @@ class Calls:
     host_self_ns: Int64
     host_total_ns: Int64
     runtime_self_ns: Int64
-    """Self time of the runtime calls made directly by this operator."""
+    """Self time of the runtime calls that this operator makes directly."""
     device_self_ns: Int64
     device_total_ns: Int64
     matrix_self_ns: Int64
@@ -61,13 +62,13 @@ class Calls:
     kernel_self_ns: Int64
     kernel_total_ns: Int64
     core_self_ns: Int64
-    """Self time of kernels on core types that have separate times in the profiler's operator tables
+    """Self time of kernels on core types that have separate columns in the profiler's operator tables
     (``KernelFacts.counted``).
     """
     core_total_ns: Int64
     eligible: Bool
     stacks: list[str]
-    """Stack texts. ``stack`` contains indices into them."""
+    """Texts of the call stacks. ``stack`` contains indices into this list."""
     no_operator: Int64
     """Rows of the selected device work that belongs to no selected operator."""
     no_operator_ns: int
@@ -134,9 +135,9 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
 
 
 def reported_calls(trace: TraceTable) -> Calls | None:
-    """Returns the operator calls in the profiler's own table, None if the trace has operator events.
+    """Returns the operator calls in the table that the profiler reports, None if the trace has operator events.
 
-    The nesting of these calls is unknown, so totals include calls inside another call of the same name.
+    The nesting of these calls is unknown, so totals include calls inside another call with the same name.
     """
     table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else reported_operators(trace.reported_tables)
     if table is None or not table.num_rows:
@@ -195,9 +196,9 @@ def is_call(trace: TraceTable) -> Bool:
 @dataclass(frozen=True, eq=False)
 class CallNesting:
     call: Int32
-    """Row of the innermost call that encloses each trace row.
+    """For each trace row, the row of the innermost call that encloses it.
 
-    For device work, the row of the operator that launched it.
+    For device work, this is the row of the operator that launched the work.
     """
     self_ns: Int64
 
@@ -236,9 +237,9 @@ def _rows(members: Int64, places: Int32) -> Int32:
 
 
 def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
-    """Returns the index of each row's stack (-1 = none), and the stack texts.
+    """Returns the index of each row's stack (-1 = none), and the texts of the stacks.
 
-    If a row has no recorded stack, its enclosing Python calls are used.
+    If a row has no recorded stack, the stack consists of its enclosing Python calls.
     """
     recorded = np.full(len(trace), MISSING, np.int32)
     recorded[trace.operators.row] = trace.operators.stack
@@ -263,7 +264,8 @@ def _with_replayed(
 ) -> tuple[Int32, list[str]]:
     """Appends the stacks of virtual calls.
 
-    If the graph capture has no recorded stack for a call, the call's Python calls in the capture are used.
+    If a call has no recorded stack in the graph capture, its stack consists of its enclosing Python calls in the
+    capture.
     """
     if not len(replayed):
         return stack, stacks
@@ -293,12 +295,12 @@ def _with_replayed(
 
 
 def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
-    """Returns the index of each Python call's stack, and the distinct stack texts (innermost frame first)."""
+    """Returns the stack index of each Python call, and the texts of the distinct stacks (innermost frame first)."""
     return _paths(trace, leaves, trace.python_parent, trace.name)
 
 
 def _paths(trace: TraceTable, leaves: Int32, parents: Int32, names: Int32) -> tuple[Int64, list[str]]:
-    """Returns the index of each leaf's stack, and the distinct stack texts (innermost frame first)."""
+    """Returns the stack index of each leaf, and the texts of the distinct stacks (innermost frame first)."""
     members, parent = with_ancestors(parents, leaves)
     path = Forest(parent).paths(names[members])
     _, first, which = np.unique(path[np.searchsorted(members, leaves)], return_index=True, return_inverse=True)

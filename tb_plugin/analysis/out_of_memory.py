@@ -47,9 +47,9 @@ class Failures:
     row: Int64
     requested: Int64
     allocated: Int64
-    """Bytes allocated when the request failed.
+    """Number of bytes that were allocated when the request failed.
 
-    If not recorded, the bytes allocated after the device's last allocator event.
+    If this number is not recorded, the allocated bytes after the device's previous allocator event are used.
     """
     reserved: Int64
     device: tuple[str, ...]
@@ -65,8 +65,8 @@ class Failures:
 
     @property
     def cause(self) -> str:
-        """Returns why the first request failed: ``cpu``, ``pieces`` (fragmentation), ``one`` (larger than all
-        allocated memory) or ``full``.
+        """Returns the reason why the first request failed: ``cpu``, ``pieces`` (fragmentation), ``one`` (larger
+        than all allocated memory) or ``full``.
 
         The ids of the advice end with these keys.
         """
@@ -113,7 +113,7 @@ def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
 def chosen_failures(trace: TraceTable, steps: tuple[str, ...] | None) -> Failures:
     """Returns the failed requests in the steps with these labels.
 
-    If None, also returns requests outside of all steps.
+    If ``steps`` is None, returns all failed requests, including those outside of all steps.
     """
     every = failures_of(trace)
     return every if steps is None else every.of(select_rows(trace, steps).rows[every.row])
@@ -153,7 +153,6 @@ def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure
 
 
 def notice_of(trace: TraceTable, failures: Failures) -> Notice:
-    """Returns the finding about failed requests."""
     text, figures = sentence_of(trace, failures)
     advice = f"out_of_memory.{failures.cause}"
     return Notice(
@@ -169,9 +168,9 @@ def notice_of(trace: TraceTable, failures: Failures) -> Notice:
 
 
 def line_of(trace: TraceTable, row: int) -> str | None:
-    """Returns the Python line of a request.
+    """Returns the Python line of a memory request.
 
-    If a backward operator has no line, returns the line of its forward operator.
+    If a backward operator has no Python line, returns that of its forward operator.
     """
     lines = code_lines(trace)
     operator = int(trace.operator[row])

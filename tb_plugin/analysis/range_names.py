@@ -1,4 +1,4 @@
-"""Annotations and calls by name, with self and total time."""
+"""Annotations and calls by name, with their self and total times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_plugin.model.trace.table import TraceTable
 def ranges_by_name(trace: TraceTable) -> pa.Table:
     """Returns one row per name, sorted by self time, longest first.
 
-    Names that differ only in memory addresses are merged.
+    Names that differ only in memory addresses are in the same row.
     """
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)

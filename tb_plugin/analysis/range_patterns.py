@@ -26,7 +26,10 @@ MODULE_PREFIXES = ("nn.Module: ", "[pl][module]")
 MODULE = "^(" + "|".join(map(re.escape, MODULE_PREFIXES)) + ")"
 
 REGION = "Torch-Compiled Region: "
-"""Prefix of the name of a compiled call. The numbers of the function and of its compilation follow."""
+"""Prefix of the name of a compiled call.
+
+In the name, the prefix is followed by the function number and the compilation number.
+"""
 # The call of a compiled graph, with its cache key.
 GRAPH = re.compile(r"^## Call CompiledFxGraph (\S+) ##$")
 # A wrapper that stands for a compiled module without naming it.
@@ -37,7 +40,10 @@ DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedD
 
 
 def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
-    """Returns whether each event's name contains a match of an RE2 pattern. An empty pattern matches nothing."""
+    """Returns, for each event, whether its name contains a match of an RE2 pattern.
+
+    An empty pattern matches nothing.
+    """
     hits = np.zeros(len(trace.strings) + 1, np.bool_)
     if pattern:
         names = _names(trace)
@@ -49,14 +55,14 @@ def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
 
 @cached_by_argument
 def _names(trace: TraceTable) -> npt.NDArray[np.int64]:
-    """Returns the string ids of event names. They are far fewer than all strings, which include stacks."""
+    """Returns the string ids of event names. Event names are only a small part of all strings, which include stacks."""
     used = np.zeros(len(trace.strings) + 1, np.bool_)
     used[trace.name] = True
     return np.flatnonzero(used[:-1])
 
 
 def search_pattern(pattern: re.Pattern[str]) -> str:
-    """Converts a regex for ``re.match`` to an equivalent RE2 pattern for searching."""
+    """Converts a regex for ``re.match`` to an equivalent RE2 pattern that is searched anywhere in the text."""
     return f"^(?s:{pattern.pattern})"
 
 

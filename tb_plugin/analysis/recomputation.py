@@ -1,4 +1,4 @@
-"""Recomputation: forward work repeated in the backward pass.
+"""Recomputation: forward work that is repeated in the backward pass.
 
 The usual reason is activation checkpointing.
 """
@@ -31,19 +31,20 @@ Spans = tuple[Int32, Int64, Int64]
 
 
 class Sign(IntEnum):
-    """How a recomputation was recognized."""
+    """The evidence by which a recomputation is recognized."""
 
     FRAME = 0
-    """A Python function around it reruns forward code."""
+    """The enclosing Python function runs forward code again."""
     FUNCTION = 1
-    """A backward operator around it reruns forward code."""
+    """The enclosing backward operator runs forward code again."""
     SEQUENCE = 2
-    """Its operators are inside a backward operator and have sequence numbers that no backward pass uses."""
+    """The recomputed operators are inside a backward operator and have sequence numbers that no backward pass uses."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recomputed:
-    """Recomputations, sorted by start: time ranges on threads, and the device work launched in them.
+    """Recomputations, sorted by start: time ranges on threads, and the device work that was launched in these
+    ranges.
 
     Nested backward passes and transfers between pipeline stages are excluded.
     """
@@ -57,14 +58,14 @@ class Recomputed:
     work: Int64
     """Rows of the device work launched by recomputations."""
     of: Int64
-    """Index of the recomputation that launched each row of ``work``."""
+    """For each row of ``work``, the index of the recomputation that launched it."""
     operator: Int64
     operator_of: Int64
-    """Index of the recomputation that contains each row of ``operator``."""
+    """For each row of ``operator``, the index of the recomputation that contains it."""
     passes: Int64
-    """Rows of the outermost backward operators inside recomputations. Their time is excluded."""
+    """Rows of the outermost backward operators inside recomputations. Their time does not count as recomputation."""
     first: Int64
-    """Row of the first operator or launch in each recomputation. This row determines the step."""
+    """Row of the first operator or launch in each recomputation. The recomputation belongs to the step of this row."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -116,9 +117,9 @@ def recomputations(trace: TraceTable) -> Recomputed:
 
 
 def _noting(trace: TraceTable) -> Int64:
-    """Returns the rows of operators that have a sequence number and are directly inside a backward operator.
+    """Returns the rows of operators that have a sequence number and whose direct parent is a backward operator.
 
-    The result is empty if the program differentiates a backward pass, because that creates such operators too.
+    Returns no rows if the program differentiates a backward pass, because that creates such operators too.
     """
     known = trace.operators
     row: Int64 = known.row[(known.sequence != MISSING) & (known.forward_thread <= 0)].astype(np.int64)
@@ -137,7 +138,9 @@ def _noting(trace: TraceTable) -> Int64:
 
 
 def _stretches(trace: TraceTable, every: BackwardOperators, row: Int64) -> Spans:
-    """Returns, for each backward operator, the time range from the first to the last of these operators inside it."""
+    """Returns, for each backward operator, the time range from the first to the last of the operators in ``row``
+    that are inside it.
+    """
     groups = group(every.of[row])
     return trace.track[row[groups.first]], groups.min(trace.start_ns[row]), groups.max(trace.ends(row))
 
@@ -151,7 +154,7 @@ def _begins(trace: TraceTable, every: BackwardOperators) -> Int64:
 
 
 def _outermost(trace: TraceTable, every: BackwardOperators, spans: Spans) -> Bool:
-    """Returns a mask of the outermost time ranges. Ranges inside a nested backward pass are outermost, too."""
+    """Returns a mask of the outermost time ranges. Ranges inside a nested backward pass also count as outermost."""
     track, start, end = spans
     around = nest(track, start, end).parent
     rows = every.row
@@ -219,7 +222,7 @@ def _pipeline_transfers(trace: TraceTable, work: Int64) -> Bool:
 
 @dataclass(frozen=True, eq=False)
 class CalledIn:
-    """Recomputed modules: the outermost module around the first operator of each recomputation (-1 = none)."""
+    """For each recomputation, the outermost module that encloses its first operator (-1 = none)."""
 
     of: Int64
     texts: list[str]
@@ -227,7 +230,7 @@ class CalledIn:
     def times(self, trace: TraceTable, found: Recomputed, chosen: Bool) -> Int64:
         """Returns the time that the recomputations in ``chosen`` take in each module.
 
-        This is device time. If recomputations launch no device work, it is host time.
+        This is device time. If the recomputations launch no device work, it is host time.
         """
         kept = chosen[found.of]
         if len(found.work):
@@ -236,7 +239,7 @@ class CalledIn:
 
 
 def called_in(trace: TraceTable, found: Recomputed) -> CalledIn:
-    """Returns the module that each recomputation calls."""
+    """Returns the module that is called again in each recomputation."""
     paths = module_paths(trace)
     path = paths.of[found.operator]
     known = np.flatnonzero(path != MISSING)[::-1]

@@ -1,6 +1,6 @@
 """Recorded launches in three phases: call, queue time and latency.
 
-Unrecorded device work is ignored here.
+This module ignores unrecorded device work.
 """
 
 from __future__ import annotations
@@ -28,29 +28,30 @@ STREAM_WAIT = "Stream Wait"
 
 @dataclass(frozen=True, eq=False)
 class Launches:
-    """Device work with its launch, in order of rows. Times are in nanoseconds."""
+    """Device work and its launches, sorted by row. Times are in nanoseconds."""
 
     row: Int64
     call: Int64
-    """Row of the launch call. If it is -1 (not recorded), the values in the other columns are meaningless."""
+    """Row of the launch call. If the value is -1 (not recorded), the values in the other columns are meaningless."""
     free_ns: Int64
-    """Earliest possible start of the work: its launch has returned, and earlier work on its stream and on the
-    streams it waits for has ended.
+    """Earliest possible start of the work.
+
+    At this time, its launch call has returned, and all earlier work on its stream and on awaited streams has ended.
     """
     queue_ns: Int64
-    """Time from the return of the launch until ``free_ns``."""
+    """Time from the end of the launch call until ``free_ns``."""
     latency_ns: Int64
     """Time from ``free_ns`` to the start of the work."""
     is_queued: Bool
-    """Whether earlier work was still running or queued when the launch returned."""
+    """Whether earlier work was still running or queued when the launch call returned."""
     is_graph: Bool
 
 
 @cached_by_argument
 def recorded_launches(trace: TraceTable) -> Launches:
-    """Returns call, queue time and latency for all device work in the loaded window.
+    """Returns the call, the queue time and the latency for all device work in the loaded window.
 
-    All work of a CUDA graph after its first node counts as queued, because the device schedules it.
+    In a CUDA graph, all work after the first node counts as queued, because the device schedules this work.
     """
     rows = covered_work(trace)
     track, start = hardware_streams(trace).of[rows], trace.start_ns[rows]
@@ -67,7 +68,9 @@ def recorded_launches(trace: TraceTable) -> Launches:
 
 
 def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
-    """Returns the latest end of earlier work on the same stream; ``LONG_AGO`` if there is none."""
+    """Returns, for each row, the latest end of earlier work on the same stream; ``LONG_AGO`` if there is no earlier
+    work.
+    """
     order = np.lexsort((start, track))
     of, begin, stop = track[order], start[order], end[order]
     # Latest end so far per stream: a running maximum of ranks, which increase with the stream number.
@@ -85,10 +88,10 @@ def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
 
 
 def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
-    """Returns the end of the stream wait that delays each row; ``LONG_AGO`` if no wait delays it.
+    """Returns the end of the stream wait that delays each row; ``LONG_AGO`` if no wait delays the row.
 
-    The wait must have been requested before the row was launched. Correlation ids show this order. If they are
-    missing, start times on the stream show it.
+    The wait must have been requested before the row was launched. This order is determined from correlation ids or,
+    if these are missing, from start times on the stream.
     """
     named = trace.strings.where(lambda text: text.startswith(STREAM_WAIT))[trace.name]
     waits = np.flatnonzero((trace.kind == EventKind.SYNC) & named)
@@ -111,8 +114,8 @@ def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
 
 
 def usual_latency_ns(latency_ns: Int64) -> int:
-    """Returns the limit above which a latency is unusual: median plus 8 median absolute deviations; 0 without
-    samples.
+    """Returns the limit above which a latency is unusual: the median plus 8 median absolute deviations; 0 if there
+    are no samples.
     """
     if not len(latency_ns):
         return 0

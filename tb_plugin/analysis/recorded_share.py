@@ -1,4 +1,4 @@
-"""Shares of operators and kernels that the recording contains."""
+"""Shares of operators and kernels that are recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_MISSING_KERNELS = 0.2
 
 @cached_by_argument
 def operators_recorded(trace: TraceTable) -> float:
-    """Returns the share of operators that the recording contains, estimated from gaps in their ids.
+    """Returns the share of operators that are recorded, estimated from gaps in their ids.
 
     PyTorch numbers operators and annotations consecutively, so a filtered recording has many gaps. The result is 1
     if there are few gaps or no ids.
@@ -38,8 +38,9 @@ def operators_recorded(trace: TraceTable) -> float:
 def kernels_recorded(trace: TraceTable) -> float:
     """Returns the share of kernel launches whose kernels are recorded. The result is 1 if there are few launches.
 
-    Only launches between the first and the last launch with recorded work are included, because work queued at the
-    end is often missing. Launches captured into CUDA graphs are excluded. The result is 1 for a loaded window.
+    Only launches between the first and the last launch with recorded work are included, because work that is queued
+    when the recording ends is often missing. Launches that are captured into CUDA graphs are excluded. The result
+    is always 1 for a loaded window.
     """
     if trace.coverage.full is not None:
         return 1.0

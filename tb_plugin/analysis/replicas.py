@@ -1,7 +1,7 @@
 """Parameters, gradients and optimizer state that ranks replicate.
 
-Only sizes are compared, not contents. Each rank is measured when these states take the most memory on that rank,
-because this may happen at different points of a step.
+Only the sizes of blocks are compared, not their contents. Each rank is measured at the time when these states take
+the most memory on that rank. This time may differ between ranks.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ STATE = {"state_category": pa.string(), "state_block_bytes": pa.int64(), "state_
 
 
 def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: Int64, at: int | None = None) -> Frame:
-    """Returns a table of the blocks allocated after event ``at``, by state and size. By default, ``at`` is the peak
-    of these states.
+    """Returns a table of the blocks that are allocated after event ``at``, by state and size. By default, ``at`` is
+    the event at which these states take the most memory.
 
     ``code`` contains indices into ``memory_categories.ORDER``. A block is allocated after event e if ``begin <= e <
     end``.
@@ -115,7 +115,10 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
 
 
 def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
-    """Returns the first event after which the most bytes are allocated; -1 = before the first event."""
+    """Returns the event after which the most bytes are allocated.
+
+    If several are equal, returns the first; -1 = before the first event.
+    """
     event, change = np.concatenate((begin, end)), np.concatenate((size, -size))
     order = np.argsort(event, kind="stable")
     level = np.cumsum(change[order])
@@ -125,9 +128,9 @@ def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
 
 
 def counts_of(part: Part, name: str = FRAME) -> Counts:
-    """Returns the number of blocks by (state, size) from a rank's ``states_frame``.
+    """Returns the number of blocks for each (state, size) in a rank's ``states_frame``.
 
-    Impossible rows are skipped, because parts may come from untrusted rank summaries.
+    Impossible rows are skipped, because rank summaries may be untrusted.
     """
     frame = part.frames.get(name)
     if frame is None:
@@ -144,7 +147,8 @@ def counts_of(part: Part, name: str = FRAME) -> Counts:
 class Repeated:
     """States that are replicated on ``ranks`` ranks.
 
-    ``alike`` contains the replicated bytes by state. ``total`` is the bytes of these states on the largest rank.
+    ``alike`` contains the replicated bytes by state. ``total`` is the total size of these states on the largest
+    rank, in bytes.
     """
 
     ranks: int
@@ -153,7 +157,7 @@ class Repeated:
 
     @property
     def bytes(self) -> int:
-        """Returns the replicated bytes of all states together."""
+        """Returns the number of replicated bytes, summed over all states."""
         return sum(self.alike.values())
 
     @property
@@ -163,7 +167,6 @@ class Repeated:
 
     @property
     def figures(self) -> list[Figure]:
-        """Returns the numbers that the finding shows."""
         return [
             METRICS.figure("repeated_ratio", self.bytes / self.total),
             METRICS.figure("workers", self.ranks),
@@ -174,9 +177,9 @@ class Repeated:
 
 
 def replicated_states(by_rank: Sequence[Counts]) -> Repeated | None:
-    """Returns the replicated states.
+    """Returns the states that ranks replicate.
 
-    None for a single rank, or if they are less than ``ALIKE`` of the largest rank's states.
+    Returns None for a single rank, or if less than ``ALIKE`` of the largest rank's states is replicated.
     """
     if len(by_rank) < 2:
         return None
@@ -186,7 +189,7 @@ def replicated_states(by_rank: Sequence[Counts]) -> Repeated | None:
 
 
 def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
-    """Returns, for each state, the bytes in blocks that have the same size on all ranks."""
+    """Returns, for each state, the number of bytes in blocks that have the same size on all ranks."""
     alike = dict.fromkeys(STATES, 0)
     for (name, size), count in by_rank[0].items():
         alike[name] += size * min(count, *(other.get((name, size), 0) for other in by_rank[1:]))
@@ -194,9 +197,9 @@ def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
 
 
 def replication_notice(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
-    """Returns the finding that ranks replicate states. Its text starts with ``text``.
+    """Returns the finding that ranks replicate states. The text of the finding starts with ``text``.
 
-    ``at_peak`` is the number of bytes that sharding saves at the ranks' memory peaks, None if unknown.
+    ``at_peak`` is the number of bytes that sharding saves at the memory peaks of the ranks, None if unknown.
     """
     peak = ""
     if at_peak is not None:

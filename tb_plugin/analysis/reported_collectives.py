@@ -22,7 +22,7 @@ _MOST_ELEMENTS = 1 << 50
 def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, Int64]:
     """Returns the name (string id), bytes and process group (string id) of each collective; -1 = unknown.
 
-    They are recorded with the kernel or with an operator around its launch.
+    These values are recorded with the kernel or with an operator that encloses its launch.
     """
     args = trace.collectives
     place = np.full(len(trace) + 1, MISSING, np.int64)
@@ -52,7 +52,7 @@ def enclosing_operator(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def matching_names(trace: TraceTable, names: Int64, test: Callable[[str], bool]) -> Bool:
-    """Returns whether the text of each string id satisfies ``test``. Each text is tested once."""
+    """Returns, for each string id, whether its text satisfies ``test``. Each distinct text is tested once."""
     unique, of = np.unique(names, return_inverse=True)
     found: Bool = np.array([test(trace.strings[each]) for each in unique.tolist()], np.bool_)[of.ravel()]
     return found

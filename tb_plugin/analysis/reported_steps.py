@@ -35,7 +35,7 @@ RECORDED = 0.9
 def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
     """Returns the table of reported step times.
 
-    If the profile names the steps, only the selected steps are included.
+    If the profile contains step names, only the selected steps are included.
     """
     table = reported_table(trace.reported_tables, STEP_TIMES)
     if table is None:
@@ -47,9 +47,9 @@ def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
 
 
 def reported_step_length(table: pa.Table) -> float | None:
-    """Returns the mean reported step time, including the time before a step's first work.
+    """Returns the mean reported step time, including the time before the first work of a step.
 
-    None if there are no steps.
+    Returns None if there are no steps.
     """
     length = pc.add(table["stage_ns"], table["bubble_ns"])
     found: float | None = pc.mean(pc.add(length, pc.fill_null(table["preparing_ns"], 0))).as_py()
@@ -63,10 +63,10 @@ def length_without_kernels(trace: TraceTable, chosen: Sequence[str] | None) -> f
 
 @cached_by_argument
 def missing_computation(trace: TraceTable) -> tuple[int, int] | None:
-    """Returns the recorded and the reported compute time if less than ``RECORDED`` of the reported time is
-    recorded. Otherwise returns None.
+    """Returns the recorded compute time and the reported compute time. Returns None if at least ``RECORDED`` of the
+    reported compute time is recorded.
 
-    If a value is returned, idle time and overlap are unknown.
+    If the result is not None, idle time and overlap are unknown.
     """
     if not trace.reported_tables:
         return None

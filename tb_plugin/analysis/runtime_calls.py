@@ -30,7 +30,7 @@ class RuntimeCalls:
 
     row: Int64
     device_idle_ns: Int64 | None
-    """Part of each call's self time in which all devices that its thread uses are idle. None if unknown."""
+    """Part of each call's self time during which all devices used by its thread are idle. None if unknown."""
     launched: Int64
     """Number of kernels, copies and memsets that each call launches."""
     bytes: Int64
@@ -39,19 +39,19 @@ class RuntimeCalls:
 
 @dataclass(frozen=True, eq=False)
 class Callers:
-    """What calls each runtime or driver call, except for operators."""
+    """Callers of each runtime or driver call, other than operators."""
 
     row: Int64
     phase: Int32
-    """Name (string id) of the innermost annotation around the call (-1 = none)."""
+    """Name (string id) of the innermost annotation that encloses the call (-1 = none)."""
     frame: Int32
-    """Index into ``frames`` of the call's Python line (-1 = unknown)."""
+    """Index in ``frames`` of the Python line that makes the call (-1 = unknown)."""
     frames: pa.Array
 
 
 @cached_by_argument
 def runtime_calls(trace: TraceTable) -> RuntimeCalls:
-    """Returns all runtime and driver calls in the trace. Step selection has no effect."""
+    """Returns all runtime and driver calls in the trace, in all steps."""
     rows = np.flatnonzero(trace.kind == EventKind.RUNTIME)
     place = places_of(rows, len(trace))
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))
@@ -71,10 +71,10 @@ def runtime_calls(trace: TraceTable) -> RuntimeCalls:
 
 
 def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
-    """Returns the part of each call's self time in which all devices that its thread uses are idle. None if
+    """Returns the part of each call's self time during which all devices used by its thread are idle. None if
     unknown.
 
-    Unrecorded work counts as busy. For truncated files the result is None, because device events may be missing.
+    Unrecorded work counts as busy. For truncated files, returns None, because device events may be missing.
     """
     busy = device_occupied(trace)
     if not busy or not (trace.coverage.complete or trace.coverage.full):
@@ -102,8 +102,8 @@ def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
 def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
     """Returns the devices that each host thread uses.
 
-    These are the devices on which it launched work. If there are none, they are the devices of its process; if
-    there are none either, all devices.
+    These are the devices on which the thread launched work. If the thread launched none, they are the devices of
+    its process. If the process has no devices either, they are all devices.
     """
     busy = frozenset(device_busy(trace))
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))

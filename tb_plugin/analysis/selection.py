@@ -25,7 +25,7 @@ EVERYTHING: Chosen = (None, "", "")
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A mask of the selected rows, and notes for the user on what the selection covers."""
+    """A mask of the selected rows, and notes that tell the user what is included in the selection."""
 
     rows: Bool
     coverage: CoverageInfo
@@ -44,7 +44,8 @@ class Selection:
 
 
 def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
-    """Returns the indices of the steps with these labels (all steps if None), in ascending order.
+    """Returns the indices of the steps with these labels in ascending order. If ``steps`` is None, returns the
+    indices of all steps.
 
     Raises BadRequest for an unknown label.
     """
@@ -59,16 +60,19 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 
 
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
-    """Returns the steps with these labels (all steps if None). Raises BadRequest for an unknown label."""
+    """Returns the steps with these labels.
+
+    If ``chosen`` is None, returns all steps. Raises BadRequest for an unknown label.
+    """
     return trace.steps.take(chosen_steps(trace, chosen))
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:
-    """Returns the host rows that start in these steps, and the device rows that they launch.
+    """Returns the host rows that start in these steps, and the device rows that these host rows launch.
 
     A device row without a recorded launch belongs to the step in which it starts. If ``steps`` is None, all rows
-    are selected; in a loaded window, all rows in its complete steps. A phase limits the selection to rows inside
-    its annotations. Raises BadRequest for an unknown step or phase.
+    are selected; if only a window is loaded, all rows in its complete steps. A phase limits the selection to rows
+    inside the annotations of the phase. Raises BadRequest for an unknown step or phase.
     """
     chosen = _of_steps(trace, steps)
     if not phase:
@@ -78,7 +82,7 @@ def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "
 
 
 def _of_phase(trace: TraceTable, calls: Int64) -> Bool:
-    """Returns a mask of the host rows inside the calls, and of the device rows launched there."""
+    """Returns a mask of the host rows inside the calls, and of the device rows that were launched inside the calls."""
     rows = np.zeros(len(trace), np.bool_)
     on_device = of_kind(trace.kind, *ON_DEVICE)
     host = np.flatnonzero(~on_device)

@@ -31,25 +31,30 @@ FEWEST = 3
 
 @dataclass(frozen=True, eq=False)
 class ServedSteps:
-    """Measurements of all steps in a trace, sorted by time."""
+    """Measurements of all steps in a trace. The steps are sorted by time."""
 
     row: Int64
-    """Rows of the device work in steps. ``step`` contains the index of each row's step."""
+    """Rows of the device work that belongs to steps. ``step`` contains the index of each row's step."""
     step: Int64
     first_ns: Int64
-    """Start of the first work in each step. ``last_ns`` is the end of the last work. -1 = no work."""
+    """Start of the first device work in each step. ``last_ns`` is the end of the last device work. -1 = no work."""
     last_ns: Int64
     busy_ns: Int64
     gap_ns: Int64
-    """For a decode step after another decode step, the idle time between the work of the two steps. Otherwise -1."""
+    """Idle time between the device work of the previous step and that of this step, if both are decode steps.
+
+    Otherwise -1.
+    """
     period_ns: Int64
     """Time from the start of each step to the start of the next step. -1 for the last step."""
     work_ns: Int64
-    """Time in ``period_ns`` during which devices are busy, including with work of other steps. -1 for the last step."""
+    """Part of ``period_ns`` during which devices are busy with work of any step. -1 for the last step."""
     unrecorded_ns: Int64
-    """Time between the start of each step and the start of the next in which devices run only unrecorded work."""
+    """Time between the start of each step and the start of the next step during which devices run only unrecorded
+    work.
+    """
     is_unusual: Bool
-    """Whether a decode step takes much longer than other decode steps with a similar batch size."""
+    """Whether the step is a decode step that takes much longer than other decode steps with a similar batch size."""
     steady: tuple[int, int]
     """Indices [start, end) of the steps in steady state. Empty if there is no steady state."""
 
@@ -60,7 +65,7 @@ def is_served(trace: TraceTable) -> bool:
 
 
 def in_mode(trace: TraceTable, mode: Mode) -> Bool:
-    """Returns whether each step has this mode."""
+    """Returns, for each step, whether its mode is ``mode``."""
     found: Bool = trace.steps.served.mode == mode
     return found
 
@@ -69,8 +74,8 @@ def in_mode(trace: TraceTable, mode: Mode) -> Bool:
 def served_steps(trace: TraceTable) -> ServedSteps:
     """Returns the measurements of all steps.
 
-    Work belongs to the step that contains its launch. If the launch is not recorded, work belongs to the step in
-    which it starts.
+    Device work belongs to the step that contains its launch. If the launch is not recorded, the work belongs to the
+    step in which it starts.
     """
     steps = trace.steps
     count = len(steps.label)
@@ -109,7 +114,7 @@ def served_steps(trace: TraceTable) -> ServedSteps:
 
 
 def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
-    """Returns the idle time between the work of consecutive decode steps."""
+    """Returns the idle time between the device work of consecutive decode steps."""
     gap = np.full(len(first), MISSING, np.int64)
     if len(first) < 2:
         return gap
@@ -120,7 +125,8 @@ def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
 
 
 def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
-    """Returns a mask of the decode steps that take much longer than the median at similar batch sizes.
+    """Returns a mask of the decode steps that take much longer than the median of decode steps with similar batch
+    sizes.
 
     The last step is never included.
     """
@@ -144,10 +150,11 @@ def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
 
 
 def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
-    """Returns the run of consecutive decode steps that generates the most tokens. The steps have similar batch
-    sizes and none is unusual.
+    """Returns the sequence of consecutive decode steps that generates the most tokens. Its steps have similar batch
+    sizes and none of them is unusual.
 
-    If several runs generate equally many tokens, returns the longest of them, then the first.
+    If several sequences generate equally many tokens, returns the longest of them. If several are equally long,
+    returns the first.
     """
     runs, begin, batch = [(0, 0)], 0, served.batch
     for i, good in enumerate(usual.tolist()):  # steps are few, and each run depends on its start
@@ -160,9 +167,9 @@ def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
 
 
 def tokens_per_second(trace: TraceTable, steps: Int64) -> float | None:
-    """Returns the generated tokens per second over these steps, excluding the last step of the trace.
+    """Returns the number of generated tokens per second over these steps, excluding the last step of the trace.
 
-    Returns None if a step's mode or number of tokens per request is not recorded.
+    Returns None if a step's mode or its number of tokens per request is not recorded.
     """
     served, found = trace.steps.served, served_steps(trace)
     steps = steps[found.period_ns[steps] != MISSING]

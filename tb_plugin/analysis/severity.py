@@ -9,5 +9,5 @@ SEVERE_SHARE = 0.2
 
 
 def severity_of(share: float) -> Severity:
-    """Returns the severity of a finding, from the share of step time that its problem takes."""
+    """Returns the severity of a finding. ``share`` is the share of step time that the problem takes."""
     return "high" if share >= SEVERE_SHARE else "medium"

@@ -1,6 +1,6 @@
 """Workers that a response skips.
 
-Their files are unreadable, or only their rank summaries are loaded.
+These workers have unreadable files, or only their rank summaries are loaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LeftOut(NamedTuple):
 
     @classmethod
     def of(cls, params: Params) -> LeftOut:
-        """Reads the skipped workers from request parameters."""
+        """Returns the skipped workers that the request parameters contain."""
         return cls(tuple(zip(params.values(FAILED), params.values(WHY), strict=False)), params.values(AWAY))
 
     def params(self) -> tuple[tuple[str, str], ...]:

@@ -37,7 +37,7 @@ _THREAD_ENTRY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """All frames of a trace, sorted by time. Step selection has no effect. Times are in nanoseconds."""
+    """All frames of a trace in all steps, sorted by time. Times are in nanoseconds."""
 
     row: Int64
     parent: Int32
@@ -48,22 +48,22 @@ class Frames:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Frame labels, which are names without object addresses. The labels in ``REST`` come last."""
+    """Frame labels: names from which object addresses are removed. The labels in ``REST`` come last."""
 
     of: Int32
-    """Index into ``texts`` for each string id."""
+    """For each string id, the index of its label in ``texts``."""
     texts: pa.Array
 
 
 @dataclass(frozen=True, eq=False)
 class Starts:
-    """First calls of the threads started by ``threading``, sorted by time, with the number of each started thread."""
+    """First calls of the threads that ``threading`` started, sorted by time, and the number of each started thread."""
 
     row: Int64
     thread: Int32
     parent: Int32
     ordinal: Int64
-    """0 for the first thread of a track; 1, 2, ... for later threads with the same thread id."""
+    """0 for the first thread of a track; 1, 2, ... for later threads that have the same thread id."""
 
 
 @cached_by_argument
@@ -76,9 +76,10 @@ def labels_of(trace: TraceTable) -> Labels:
 
 @cached_by_argument
 def thread_starts(trace: TraceTable) -> Starts:
-    """Returns where threads start in a trace.
+    """Returns the calls with which threads start in a trace.
 
-    Each second, third or nested ``_bootstrap`` call on a track starts a new thread.
+    On each track, every ``_bootstrap`` call after the first starts a new thread. The first call also starts a new
+    thread if another Python call encloses it.
     """
     begins = trace.strings.where(lambda text: _THREAD_ENTRY.fullmatch(text) is not None)[trace.name]
     rows = np.flatnonzero(begins & (trace.kind == EventKind.PYTHON))
@@ -94,7 +95,10 @@ def thread_starts(trace: TraceTable) -> Starts:
 
 
 def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
-    """Returns the thread of each host row. This is the row's track, or the last started thread that has the same id."""
+    """Returns the thread of each host row.
+
+    This is the track of the row, or the last thread started before it that has the same thread id.
+    """
     starts = thread_starts(trace)
     track = trace.track[rows]
     if not starts.ordinal.any():
@@ -106,7 +110,10 @@ def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
 
 @cached_by_argument
 def rows_with_stacks(trace: TraceTable) -> Int64:
-    """Returns the rows whose recorded stacks replace Python calls. Empty if the trace contains Python calls."""
+    """Returns the rows whose recorded stacks are used instead of Python calls.
+
+    Returns no rows if the trace contains Python calls.
+    """
     python = trace.name[trace.kind == EventKind.PYTHON]
     if trace.strings.where(lambda text: _PYTHON_LINE.search(text) is not None)[python].any():
         return np.empty(0, np.int64)
@@ -115,7 +122,8 @@ def rows_with_stacks(trace: TraceTable) -> Int64:
 
 @cached_by_argument
 def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
-    """Returns the frames of these kinds, excluding profiler steps. Python frames include rows with recorded stacks.
+    """Returns the frames of these kinds, excluding profiler steps. Python frames include rows that have recorded
+    stacks.
 
     ``of`` is a key of ``FRAMES``. If ``fold`` is "framework", internal calls of the framework are excluded.
     """
@@ -143,8 +151,8 @@ def _with_ranges(
 ) -> tuple[Int64, Int32, Int64, Int64]:
     """Adds annotations to the frames, sorted by time.
 
-    An annotation starts during a call of ``__enter__`` and ends during a call of ``__exit__``. Its frame lasts from
-    the end of the first call to the start of the second.
+    An annotation starts during a call of ``__enter__`` and ends during a call of ``__exit__``. The frame of an
+    annotation lasts from the end of the ``__enter__`` call to the start of the ``__exit__`` call.
     """
     owner, first, last = thread_numbers(trace, ranges), trace.start_ns[ranges], trace.ends(ranges)
     parent = nest(thread, start, end).parent
@@ -169,7 +177,9 @@ def _with_ranges(
 
 
 def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
-    """Returns a mask of internal framework calls. Framework code or a module call makes them."""
+    """Returns a mask of internal framework calls: calls of framework functions that are made by framework code or
+    by a module call.
+    """
     name, kind = trace.name[row], trace.kind[row]
     # One more flag at the end is for frames without a parent.
     framework = np.append(
@@ -181,7 +191,7 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
 
 
 def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
-    """Returns how long each call is the innermost call of its thread.
+    """Returns, for each call, how long it is the innermost call of its thread.
 
     Calls must be sorted by start.
     """

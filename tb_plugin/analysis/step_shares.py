@@ -41,11 +41,11 @@ class StepShares:
 
     @property
     def categories(self) -> list[str]:
-        """Returns the categories. Unrecorded work is included only if there is any."""
+        """Returns the categories. The category of unrecorded work is included only if there is such work."""
         return [each for each in CATEGORIES if each != UNRECORDED or self.parts[each].any()]
 
     def mean(self, category: str) -> float | None:
-        """Returns the unrounded mean of a category over the steps, None without steps."""
+        """Returns the unrounded mean of a category over the steps, None if there are no steps."""
         return float(self.parts[category].mean()) if len(self.total) else None
 
 
@@ -53,8 +53,8 @@ class StepShares:
 def shares(trace: TraceTable) -> Mapping[str, Ranges]:
     """Returns the time ranges of each category on any thread or device.
 
-    If several categories are active, the time is attributed to the first of them in ``CATEGORIES``. ``other`` has
-    no ranges, because it is the rest of the step.
+    While several categories are active, the time is attributed to the first of them in ``CATEGORIES``. ``other``
+    has no time ranges, because it is the remaining time of the step.
     """
     later = awaits_thread(trace)  # the awaited thread's activity comes first
     active = _active(trace, later)
@@ -65,7 +65,7 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
 
 
 def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
-    """Returns the time ranges in which each category is active, without the calls in ``later``."""
+    """Returns the time ranges in which each category is active, excluding the calls in ``later``."""
     named = (each for each in CATEGORIES[:-1] if each != UNRECORDED)
     when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in named}
     return when | {"communication": exposed_ranges(trace), UNRECORDED: any_unrecorded(trace)}
@@ -74,7 +74,7 @@ def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
 def active_rows(trace: TraceTable, category: str) -> Bool:
     """Returns a mask of the events in a category. The categories ``other`` and ``unrecorded`` have no events.
 
-    For ``communication``, the mask contains all collectives, whether or not they are exposed.
+    For ``communication``, the mask contains all collectives, even if they are not exposed.
     """
     kernels = of_kind(trace.kind, EventKind.KERNEL)
     if category == "kernel":
@@ -97,7 +97,7 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
 
 @cached_by_argument
 def break_down(trace: TraceTable, chosen: tuple[str, ...] | None) -> StepShares:
-    """Returns the time by category in the steps with these labels (all steps if None).
+    """Returns the time by category in the steps with these labels. If ``chosen`` is None, all steps are used.
 
     Raises BadRequest for unknown steps.
     """

@@ -1,4 +1,4 @@
-"""Display names of threads and streams, from their work."""
+"""Display names of threads and streams, derived from their work."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ _KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
 @dataclass(frozen=True)
 class TrackName:
     title: str
-    """Text that is unique among the threads of the trace, or among the streams of the device."""
+    """Title that is unique among the threads of the trace, or among the streams of the device."""
     recorded: str
-    """Name in the trace. For threads, name and number; for streams, the device."""
+    """Name in the trace. For a thread, this is its name and number; for a stream, it is the device."""
     label: str
-    """Title and recorded name in one text, for lists of events."""
+    """Title and recorded name in a single text, for tables of events."""
     order: tuple[int, ...]
-    """Sort key.
+    """Sort key of the thread or stream.
 
-    Threads are sorted by recorded order. Equal ones follow in this order: main thread, framework threads, other
-    threads, events outside threads. Streams are sorted by number.
+    Threads are sorted by recorded order. Threads with the same recorded order are sorted as follows: main thread,
+    framework threads, other threads, events outside threads. Streams are sorted by number.
     """
 
 
@@ -90,7 +90,7 @@ def _processes(trace: TraceTable) -> list[str]:
 
 
 def recorded_name(track: Track) -> str:
-    """Returns the recorded name of a thread, "" if it has none."""
+    """Returns the recorded name of a thread, "" if the thread has no recorded name."""
     name = track.thread.strip()
     found = _THREAD_NAME.match(name)
     return (found.group(1) or "").strip() if found else name
@@ -193,9 +193,9 @@ def _is_plausible(tid: str) -> bool:
 
 
 def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
-    """Returns the index of the first matching role for each track (-1 = none).
+    """Returns, for each track, the index of the first matching role (-1 = none).
 
-    Thread names have priority over events.
+    Matches of thread names have priority over matches of events.
     """
     found = np.full(len(trace.tracks), MISSING, np.int64)
     if not roles:
@@ -250,7 +250,7 @@ def _work_of(trace: TraceTable) -> list[str]:
 
 
 def _copy_times(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the copy time, with shape (tracks, directions + 1).
+    """Returns the copy time by track and direction, with shape (tracks, directions + 1).
 
     The last column is for unknown directions and memsets.
     """
@@ -278,7 +278,10 @@ def _communication(backend: str, groups: tuple[str, ...]) -> str:
 
 
 def _groups_of(trace: TraceTable) -> dict[int, tuple[str, ...]]:
-    """Returns the process groups of the collectives on each track, by description or, if missing, by number."""
+    """Returns, for each track, the process groups of its collectives.
+
+    A group is represented by its description or, if missing, by its number.
+    """
     args = trace.collectives
     on_device = trace.kind[args.row] == EventKind.KERNEL
     said = np.where(

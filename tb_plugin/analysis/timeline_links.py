@@ -1,6 +1,6 @@
 """Timeline range of an event, for links.
 
-``timelineAt`` in the page must compute the same range.
+``timelineAt`` in the frontend must compute the same range.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from tb_plugin.model.trace.table import TraceTable
 
 ROOM_NS = 500
-"""Minimum margin on each side of the event, so that a short event is shown with its surroundings."""
+"""Minimum margin before and after the event in nanoseconds, so that a short event is shown with its surroundings."""
 
 
 def range_around(start_ns: int, dur_ns: int) -> dict[str, str]:
@@ -21,6 +21,6 @@ def range_around(start_ns: int, dur_ns: int) -> dict[str, str]:
 
 
 def at_event(trace: TraceTable, row: int) -> dict[str, str]:
-    """Returns the URL parameters with which the timeline shows an event and idle gaps."""
+    """Returns URL parameters with which the timeline shows an event, and the idle gaps."""
     gaps = {"gaps": "1"} if len(trace.devices) else {}
     return {"event": str(row), **range_around(int(trace.start_ns[row]), int(trace.dur_ns[row])), **gaps}

@@ -46,7 +46,7 @@ METRICS = SHARED.adding(
 
 
 class Reason(IntEnum):
-    """Why device work has no operator. If several reasons apply, the one listed first is used."""
+    """Reason why device work has no operator. If several reasons apply, the reason that is defined first is used."""
 
     OUTSIDE = 0
     GRAPH = 1
@@ -81,9 +81,9 @@ def unattributed_reasons(trace: TraceTable, rows: Int64) -> UInt8:
 
 @cached_by_argument
 def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the device work launched before the recording.
+    """Returns a mask of the device work that was launched before the recording.
 
-    Valid only for work without a recorded launch.
+    The mask is valid only for work that has no recorded launch.
     """
     calls = trace.correlation[trace.kind == EventKind.RUNTIME]
     first_call = int(calls[calls > 0].min(initial=np.iinfo(np.int64).max))
@@ -105,7 +105,7 @@ def reason_times(trace: TraceTable, rows: Int64) -> dict[Reason, int]:
 
 
 def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
-    """Returns a breakdown by reason of the device time without an operator, largest first."""
+    """Returns a breakdown of the device time that has no operator, by reason, largest first."""
     order = sorted((reason for reason in times if times[reason]), key=lambda reason: -times[reason])
     slices = []
     for reason in order:
@@ -118,7 +118,7 @@ def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
 def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
     """Returns a table of these device rows.
 
-    They are grouped by name and reason, and by phase, module and line of the launch.
+    The rows are grouped by name and reason, and by the phase, module and Python line of the launch.
     """
     launch, lines = trace.launch[rows], code_lines(trace)
     keys = (
@@ -156,7 +156,7 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
 
 
 def module_around(trace: TraceTable, launch: Int32) -> Int32:
-    """Returns the name (string id) of the innermost module call around each launch (-1 = none)."""
+    """Returns the name (string id) of the innermost module call that encloses each launch (-1 = none)."""
     around = np.where(launch == MISSING, MISSING, trace.python_parent[launch])
     members, parent = with_ancestors(trace.python_parent, around)
     is_module = trace.kind[members] == EventKind.MODULE

@@ -38,24 +38,28 @@ _DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 class _Found:
     ranges: Ranges
     first: Bool
-    """Mask of the ``recorded_launches`` whose work is delayed by unrecorded work and thereby proves it."""
+    """Mask over ``recorded_launches``.
+
+    It selects the launches whose work is delayed by unrecorded work, which proves that unrecorded work exists.
+    """
 
 
 @cached_by_argument
 def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
-    """Returns the time ranges in which a device runs unrecorded work, without overlap with recorded work.
-    ``device`` is an index into ``trace.devices``.
+    """Returns the time ranges in which a device runs only unrecorded work. ``device`` is an index into
+    ``trace.devices``.
 
-    Unrecorded work is inferred from delays that recorded work does not explain. Either the first kernel of a stream
-    starts much later after its launch than usual, although the device starts nothing else. Or the host waits for
-    the device before it launches anything. Work launched before the recording must have caused these delays.
+    Unrecorded work is inferred from delays that recorded work does not explain. For example, the first kernel of a
+    stream starts unusually late after its launch, although the device runs nothing else. Or the host waits for the
+    device before the first launch.
     """
     return _found(trace, device).ranges
 
 
 @cached_by_argument
 def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns the time ranges in which each device runs recorded or unrecorded work. All other time is idle time.
+    """Returns, for each device, the time ranges in which it runs recorded or unrecorded work. All other time is
+    idle time.
 
     The keys are the same as in ``device_busy``.
     """
@@ -71,7 +75,7 @@ def any_unrecorded(trace: TraceTable) -> Ranges:
 
 @cached_by_argument
 def waits_for_unrecorded(trace: TraceTable) -> Bool:
-    """Returns whether the work of each of the ``recorded_launches`` waits for unrecorded work."""
+    """Returns, for each entry of ``recorded_launches``, whether its work waits for unrecorded work."""
     launches = recorded_launches(trace)
     waits = np.zeros(len(launches.row), np.bool_)
     for device in device_busy(trace):
@@ -134,7 +138,7 @@ def _found(trace: TraceTable, device: int) -> _Found:
 def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
     """Returns the time ranges of unrecorded work for which the host waits before the first recorded launch.
 
-    A range starts with the recording and ends with the wait.
+    Each range starts when the recording starts, and ends when the wait ends.
     """
     does_more = trace.calls_that(*_LAUNCHING, CallRole.ALLOCATE, CallRole.FREE, CallRole.PIN)
     waits = _own_calls(trace, device, waits_for_device(trace) & ~does_more)
@@ -149,9 +153,9 @@ def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
 
 
 def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Returns whether the program initializes the driver or allocates memory in each interval.
+    """Returns, for each interval, whether the program initializes the driver or allocates memory in it.
 
-    The program has then just started.
+    If so, the program has only just started.
     """
     calls = _own_calls(trace, device, trace.calls_that(CallRole.SETUP, CallRole.ALLOCATE, CallRole.MAP, CallRole.PIN))
     starts = np.sort(trace.start_ns[calls])
@@ -162,7 +166,8 @@ def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool
 def _recording_began(trace: TraceTable) -> Int64:
     """Returns the times at which the recording started or resumed after a pause.
 
-    The profiler numbers all steps, including those that are not recorded. Missing numbers therefore show a pause.
+    The profiler numbers all steps, including steps that are not recorded. If step numbers are missing, the
+    recording was paused.
     """
     began, steps = np.array([trace.coverage.start_ns]), trace.steps
     if steps.source != PROFILER or not all(label.isdecimal() for label in steps.label):
@@ -176,9 +181,10 @@ def _recording_began(trace: TraceTable) -> Int64:
 
 
 def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
-    """Returns whether each device event starts when earlier work of its thread on another device ends.
+    """Returns, for each device event, whether it starts when earlier work that its thread launched on another
+    device ends.
 
-    The event then waited for that work.
+    If so, the event waited for the earlier work.
     """
     launches = recorded_launches(trace)
     others = (launches.call != MISSING) & (trace.device[launches.row] != device)
@@ -197,7 +203,7 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
 
 def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
-    """Returns the rows of the calls in ``wanted`` that are made by threads launching on this device only."""
+    """Returns the rows of those calls in ``wanted`` whose thread launches work only on this device."""
     launches = recorded_launches(trace)
     known = launches.call != MISSING
     track, of = trace.track[launches.call[known]], trace.device[launches.row[known]]
@@ -212,7 +218,7 @@ def _has_work(trace: TraceTable) -> Bool:
 
 
 def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Returns whether the host waited in each interval until the device had no more work."""
+    """Returns, for each interval, whether the host waited in it until the device had no more work."""
     named = trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
     ends = np.sort(trace.ends(_own_calls(trace, device, named)))
     found: Bool = np.searchsorted(ends, since, side="right") < np.searchsorted(ends, until, side="right")
@@ -220,9 +226,8 @@ def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> B
 
 
 def _no_later_launch(trace: TraceTable, device: int, since: Int64, until: Int64) -> Int64:
-    """Returns the start of each interval.
-
-    If the interval contains launches without recorded work, returns the start of the first of them.
+    """Returns, for each interval, its start or, if it contains launches without recorded work, the start of the
+    first such launch.
     """
     lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~_has_work(trace))
     lost = np.setdiff1d(lost, captures(trace).source)  # captured work does not run

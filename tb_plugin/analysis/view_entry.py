@@ -23,7 +23,7 @@ CLUSTER = "tb_plugin.model.cluster:Cluster"
 
 
 class ViewText(NamedTuple):
-    """Markdown texts about a view for docs/reference/http.md, for the parts that cannot be generated."""
+    """Markdown texts about a view for docs/reference/http.md, for those parts that cannot be generated from code."""
 
     parameters: str = ""
     payloads: str = ""
@@ -40,9 +40,9 @@ def _applies(model: Any) -> Missing | None:
 class ViewEntry:
     """Declaration of a view: ``VIEW = ViewEntry(__name__, ...)`` in ``views/<id>/__init__.py``.
 
-    The entry is an ``Analysis``. On first use, it imports the class in ``views/<id>/view.py``. ``order`` is the
-    position in the navigation. ``model`` is the class name of the model. ``missing`` returns why the view does not
-    apply to a profile; by default, the view always applies. ``http`` contains the documentation.
+    The entry implements ``Analysis``. On first use, it imports the class in ``views/<id>/view.py``. ``order`` is
+    the position of the view in the navigation. ``model`` is the class name of the view's model. By default,
+    ``missing`` returns None, and the view applies to all profiles. ``http`` contains the documentation of the view.
     """
 
     def __init__(
@@ -96,8 +96,9 @@ class ViewEntry:
 
 
 class DeclaredView:
-    """Base class of views that get their declared properties from the entry, as in ``class Kernels(DeclaredView,
-    entry=VIEW)``.
+    """Base class of views.
+
+    It takes the declared properties of a view from the entry, as in ``class Kernels(DeclaredView, entry=VIEW)``.
     """
 
     entry: ViewEntry
@@ -123,11 +124,11 @@ class DeclaredView:
 
 
 def model_name(analysis: Analysis[Any]) -> str:
-    """Returns the class name of a view's model. Does not import the class."""
+    """Returns the class name of a view's model. The class is not imported."""
     return analysis.model_name if isinstance(analysis, ViewEntry) else name_of(analysis.model)
 
 
 def joining(analysis: Analysis[Any]) -> Joining | None:
-    """Returns the view if it merges the parts of all workers, otherwise None."""
+    """Returns the view if it merges the parts of all workers, None otherwise."""
     view = analysis.view if isinstance(analysis, ViewEntry) else analysis
     return view if isinstance(view, Joining) else None

@@ -30,7 +30,7 @@ BEFORE = -1
 
 @dataclass(frozen=True)
 class Action:
-    """Kinds of memory changes, numbered as in PyTorch.
+    """Kinds of memory changes, with the same numbers as in PyTorch.
 
     ``LEVEL`` means that a file reports memory levels instead of changes.
     """
@@ -47,7 +47,7 @@ class RawCategoryMemory:
     """Memory changes in file order, as returned by a reader. ``bytes`` is negative for a decrease."""
 
     time_ns: Int64
-    """Nanoseconds since 1970; ``BEFORE`` for memory allocated before the recording."""
+    """Time in nanoseconds since 1970; ``BEFORE`` for memory that was allocated before the recording."""
     category: Int8
     """Index into ``CATEGORIES``."""
     action: Int8
@@ -59,21 +59,21 @@ class RawCategoryMemory:
 
 @dataclass(frozen=True, eq=False)
 class CategoryMemory:
-    """Memory changes sorted by time. ``before`` has the memory that was allocated before the recording."""
+    """Memory changes, sorted by time. ``before`` contains the memory that was allocated before the recording."""
 
     origin_ns: int
     """Time of the first change, in nanoseconds since 1970."""
     end_ns: int
     """End of the recording, in nanoseconds since ``origin_ns``."""
     time_ns: Int64
-    """Nanoseconds since ``origin_ns``."""
+    """Time of each change, in nanoseconds since ``origin_ns``."""
     category: Int8
     action: Int8
     bytes: Int64
     before: Int64
     """Bytes per category before the first change, including ``missing``."""
     missing: Int64
-    """Bytes per category that the file releases but never allocates."""
+    """Bytes per category that are released in the file but never allocated in it."""
     report: ReadReport
 
     @property
@@ -82,7 +82,7 @@ class CategoryMemory:
         return bool((self.action != Action.LEVEL).any())
 
     def rows_until(self, times_ns: Int64) -> Int64:
-        """Returns, for each time, how many changes happened up to and including that time."""
+        """Returns, for each time, the number of changes that happened at or before that time."""
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64)
 
     def levels(self, rows: Int64) -> Int64:
@@ -97,7 +97,9 @@ class CategoryMemory:
 
 @cached_by_argument
 def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
-    """Returns, for each category, the indices of its changes and its total bytes after each of them."""
+    """Returns, for each category, the indices of its changes, and the category's total bytes after each of these
+    changes.
+    """
     found = []
     for number in range(len(CATEGORIES)):
         place = np.flatnonzero(memory.category == number)
@@ -113,7 +115,7 @@ def moments_of(memory: CategoryMemory) -> Int64:
 
 
 def assembled(raw: RawCategoryMemory) -> CategoryMemory:
-    """Returns the changes sorted by time, and the sum of the memory allocated before the recording."""
+    """Returns the changes sorted by time. Memory that was allocated before the recording is summed by category."""
     old = raw.time_ns < 0
     before = _sums(raw.category[old], raw.bytes[old])
     first = int(old.sum())

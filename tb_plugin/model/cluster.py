@@ -1,4 +1,4 @@
-"""Tables of a whole job, with the columns of ``trace.job_tables``."""
+"""Tables about all ranks of a job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from tb_plugin.model.trace.report import ReadReport
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Tables that a profiler reports about the ranks of a job. Tables that it does not report are absent."""
+    """Tables that a profiler reports about the ranks of a job.
+
+    A table that the profiler does not report is not in ``tables``.
+    """
 
     tables: Mapping[str, pa.Table]
     """Tables by name, with the columns of ``trace.job_tables.SCHEMAS``."""
@@ -22,7 +25,7 @@ class Cluster:
     report: ReadReport
 
     def table(self, name: str) -> pa.Table:
-        """Returns a table by name. If the profiler does not report it, the table is empty."""
+        """Returns a table by name. If the profiler does not report this table, returns an empty table."""
         found = self.tables.get(name)
         return job_table(name, {}) if found is None else found
 

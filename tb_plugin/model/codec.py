@@ -1,8 +1,8 @@
 """Storage of frozen dataclasses of arrays in one Arrow file.
 
-Columns differ in length. The file therefore has a single record, in which each column is one list. Reading maps the
-file into memory and copies only boolean columns. A column is named after the path of its field (``operators.row``).
-All other values are in the header, as JSON.
+Columns differ in length. The file therefore contains a single record, in which each column is one list. ``read``
+maps the file into memory and copies only boolean columns. A column is named after the path of its field
+(``operators.row``). Values that are not arrays are in the header, as JSON.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
     """Maps a model file into memory. Raises CacheFileLost if the file is missing, is damaged, or has another
     version.
 
-    Does not verify the checksum. A caller that reads a file of another process must verify it first.
+    Does not verify the checksum. If another process wrote the file, the caller must verify the checksum first.
     """
     with cache_file_errors("The column file is", path, _AGAIN), _as_value_error():
         table, header = read_columns(path)
@@ -70,9 +70,10 @@ class _Split:
     profiler: Lookup
     columns: dict[str, pa.Array] = field(default_factory=dict)
     parts: dict[str, list[Any]] = field(default_factory=dict)
-    """Arrays in tuples, grouped into columns.
+    """Arrays that are elements of tuples, grouped into columns.
 
-    The arrays of a column are concatenated, because one column per array would need more space than the values.
+    The arrays of a column are concatenated, because one column per array would need more space than the values
+    themselves.
     """
 
     def value(self, hint: Any, value: Any, path: str) -> Any:
@@ -120,7 +121,7 @@ class _Join:
     profiler: Lookup
     names: frozenset[str] = frozenset()
     parts: dict[str, tuple[Any, int]] = field(default_factory=dict)
-    """Concatenated arrays, each with the position of the next value to read."""
+    """Concatenated arrays. Each is stored together with the position of the next value to read."""
 
     def __post_init__(self) -> None:
         self.names = frozenset(self.table.column_names)

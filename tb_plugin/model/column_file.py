@@ -13,7 +13,7 @@ from tb_plugin.errors import CacheFileLost
 
 
 def one_list(values: pa.Array) -> pa.Array:
-    """Returns a column as one list value. Columns of different lengths then fit into the same record."""
+    """Returns a column as a single list value. Columns of different lengths can then be stored in the same record."""
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
 
@@ -32,12 +32,12 @@ def read_columns(path: str) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def with_header(columns: Mapping[str, pa.Array], header: Mapping[str, Any]) -> pa.Table:
-    """Returns the columns as a table with the header in its metadata."""
+    """Returns the columns as a table whose metadata contains the header."""
     return pa.table(dict(columns)).replace_schema_metadata({"torch_trace": json.dumps(header)})
 
 
 def header_of(table: pa.Table) -> dict[str, Any]:
-    """Returns the header, which is in the metadata of the table."""
+    """Returns the header from the metadata of the table."""
     header: dict[str, Any] = json.loads(table.schema.metadata[b"torch_trace"])
     return header
 
@@ -46,7 +46,7 @@ def header_of(table: pa.Table) -> dict[str, Any]:
 def cache_file_errors(what: str, path: str, again: str) -> Iterator[None]:
     """Converts errors about a missing or damaged cache file to CacheFileLost.
 
-    Its message is ``what`` followed by "gone." or "damaged.".
+    The message of CacheFileLost is ``what`` followed by "gone." or "damaged.".
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Nodes of an execution trace, with input and output tensors."""
+"""Nodes of an execution trace, and their input and output tensors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TENSORS = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class ExecutionTrace:
-    """Nodes sorted by start, and the input and output tensors of the nodes."""
+    """Nodes sorted by start, and their input and output tensors."""
 
     nodes: pa.Table
     tensors: pa.Table

@@ -41,7 +41,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Group:
-    """A process group as recorded by one rank. ``ranks`` is empty if unknown."""
+    """A process group as recorded by one rank. ``ranks`` is empty if the ranks are unknown."""
 
     name: str
     description: str
@@ -50,7 +50,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Status:
-    """Last collectives that the rank enqueued, started and completed in one group, as sequence numbers (-1 = none)."""
+    """Sequence numbers of the last collectives that the rank enqueued, started and completed in one group; -1 =
+    none.
+    """
 
     group_number: int
     enqueued: int
@@ -74,10 +76,10 @@ class RawFlight:
 
 @dataclass(frozen=True, eq=False)
 class Flight:
-    """Flight recorder data with calls sorted by record number, and derived columns."""
+    """Flight recorder data. The calls are sorted by record number and have additional computed columns."""
 
     records: pa.Table
-    """One row per call, with the columns of ``SCHEMA`` and the derived columns ``finished`` and ``duration_ns``."""
+    """One row per call, with the columns of ``SCHEMA`` and the computed columns ``finished`` and ``duration_ns``."""
     groups: tuple[Group, ...]
     status: tuple[Status, ...]
     version: str
@@ -94,7 +96,7 @@ class Flight:
 
     @property
     def overwritten(self) -> int:
-        """Returns how many records the ring buffer has overwritten."""
+        """Returns the number of records that were overwritten in the ring buffer."""
         return max(0, int(pc.min(self.records["record"]).as_py() or 0))
 
 
@@ -102,8 +104,8 @@ def assembled(raw: RawFlight) -> Flight:
     """Returns the calls sorted by record number, with the columns ``finished`` and ``duration_ns``.
 
     A call has finished if its state is "completed" or the recorder has retired it. A collective has also finished
-    if the rank reports a later collective of the group as completed, because some backends never update the state
-    beyond "scheduled". Reported progress beyond the newest record is ignored.
+    if the rank reports that a later collective of the same group is completed, because some backends never update
+    the state after "scheduled". Progress is ignored if it refers to calls after the newest record.
     """
     records = raw.records.sort_by("record")
     past = {status.group_number: status.completed for status in raw.status}

@@ -1,4 +1,4 @@
-"""Tensors as rectangles of addresses and time.
+"""Tensors as rectangles in a plane of address and time.
 
 Two tensors may share memory, for example a view and its base.
 """
@@ -39,7 +39,7 @@ class RawMemoryFlow:
     start_ns: Int64
     """Creation time, on the clock of the recording."""
     end_ns: Int64
-    """Time when the memory was released; -1 if this was not during the recording."""
+    """Time when the tensor's memory was released; -1 if it was not released during the recording."""
     operator: Int64
     """Number of the operator that created the tensor; -1 if not reported."""
     name: Int32
@@ -51,13 +51,13 @@ class RawMemoryFlow:
 
 @dataclass(frozen=True, eq=False)
 class MemoryFlow:
-    """Tensors sorted by creation time, and the address ranges they use."""
+    """Tensors sorted by creation time, and the address ranges that contain these tensors."""
 
     address: Int64
     size: Int64
     start_ns: Int64
     end_ns: Int64
-    """Release time. For a tensor that was not released, the end of the recording."""
+    """Release time of each tensor. For a tensor that was not released, the end of the recording."""
     is_released: npt.NDArray[np.bool_]
     operator: Int64
     name: Int32
@@ -66,7 +66,7 @@ class MemoryFlow:
     """First address of each used range, ascending."""
     region_size: Int64
     region_offset: Int64
-    """Start of each range on the drawn address axis, where large gaps are shortened."""
+    """Start of each used range on the drawn address axis, on which large gaps are shortened."""
     strings: StringTable
     last_ns: int
     """Time of the last creation or release of a tensor."""
@@ -82,24 +82,24 @@ class MemoryFlow:
 
     @property
     def extent_bytes(self) -> int:
-        """Returns the length of the drawn address axis, where large gaps are shortened."""
+        """Returns the length of the drawn address axis, on which large gaps are shortened."""
         return int(self.region_offset[-1] + self.region_size[-1]) if len(self.region_size) else 0
 
     @property
     def offset(self) -> Int64:
-        """Returns the start of each tensor on the drawn address axis."""
+        """Returns the start of each tensor on the drawn address axis, on which large gaps are shortened."""
         region = np.searchsorted(self.region_address, self.address, side="right") - 1
         return self.address - self.region_address[region] + self.region_offset[region]
 
     def alive_at(self, time_ns: int) -> Int64:
-        """Returns the rows of the tensors that are alive at a time, including those created at that time."""
+        """Returns the rows of the tensors that exist at a time, including tensors created exactly at that time."""
         began = int(np.searchsorted(self.start_ns, time_ns, side="right"))
         return np.flatnonzero(self.end_ns[:began] > time_ns)
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Memory use over time. Each value is valid from its time until the next."""
+    """Memory use over time. Each value is valid from its time until the time of the next value."""
 
     time_ns: Int64
     used: Int64
@@ -107,12 +107,15 @@ class Levels:
     tensors: Int64
     """Sum of the sizes of all live tensors, in bytes."""
     is_exact: bool
-    """False if ``used`` is only the sum of tensor sizes. An exact value would then need too much memory."""
+    """False if ``used`` is only the sum of tensor sizes, because computing the exact value would need too much
+    memory.
+    """
 
     @property
     def peak(self) -> int:
-        """Returns the index of the highest level, or of the first one if several are equal; -1 if there are no
-        levels.
+        """Returns the index of the highest level; -1 if there are no levels.
+
+        If several levels are equally high, returns the first of them.
         """
         return int(self.used.argmax()) if len(self.used) else MISSING
 
@@ -122,7 +125,7 @@ class Levels:
 
 
 def assembled(raw: RawMemoryFlow) -> MemoryFlow:
-    """Sorts the tensors by creation time and finds the address ranges they use."""
+    """Sorts the tensors by creation time, and determines the address ranges that contain tensors."""
     order = np.lexsort((raw.address, raw.start_ns))
     start, end, address, size = (part[order] for part in (raw.start_ns, raw.end_ns, raw.address, raw.size))
     is_released = end != MISSING
@@ -184,11 +187,11 @@ def _changes(start: Int64, end: Int64, size: Int64) -> tuple[Int64, Int64]:
 
 
 def _pieces(flow: MemoryFlow) -> tuple[Int64, Int64, Int64] | None:
-    """Returns start, end and size of each period in which a piece of memory is in use. Returns None if there would
-    be more than ``MOST_PIECES``.
+    """Returns the start, end and size of each period in which a piece of memory is in use. Returns None if there
+    would be more than ``MOST_PIECES``.
 
-    Memory is cut into pieces at each address where a tensor starts or ends. Overlapping uses of a piece are merged
-    into one period.
+    The memory is divided into pieces at each address where a tensor starts or ends. If several tensors use a piece
+    at the same time, their times are merged into one period.
     """
     lived = flow.end_ns > flow.start_ns
     address, size = flow.address[lived], flow.size[lived]

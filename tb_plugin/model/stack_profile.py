@@ -1,4 +1,4 @@
-"""Merged call stacks with values, such as time or bytes."""
+"""Merged call stacks and their values, such as time or bytes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MAX_DEPTH = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Nodes of the merged stacks of each thread, parents first. ``own`` excludes the values of child nodes."""
+    """Nodes of the merged stacks of each thread, parents first. ``own`` does not include the values of child nodes."""
 
     label: Int32
-    """Index of the frame name."""
+    """Index of the node's frame name in ``StackProfile.names``."""
     parent: Int32
     thread: Int32
     own: Int64
@@ -37,7 +37,7 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class StackProfile:
-    """Merged stacks with values, and the unit of the values."""
+    """Merged stacks, with a value per node and the unit of the values."""
 
     names: pa.Array
     """Frame names (large_string)."""
@@ -47,12 +47,12 @@ class StackProfile:
     """Number of stacks in the file."""
     counted: Counted
     what: str
-    """Quantity that the values measure, from the content or the name of the file; empty if unknown."""
+    """Quantity that the values measure, according to the content or the name of the file; empty if unknown."""
     report: ReadReport
     node: Int64 = no_rows(np.int64)
     """Ids of the CUDA graph nodes that have stacks in this profile, ascending.
 
-    Empty if the profile is not about graph nodes.
+    Empty if the profile contains no graph nodes.
     """
     node_place: Int32 = no_rows(np.int32)
     """For each CUDA graph node, the index in ``Places`` of its innermost frame."""
@@ -64,8 +64,8 @@ class StackProfile:
 def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) -> Places:
     """Returns the merged stacks.
 
-    ``frame`` has the frames of all stacks, each stack outermost frame first. ``first`` has the start of each stack
-    in ``frame``.
+    ``frame`` contains the frames of all stacks, one stack after the other, outermost frame first. ``first``
+    contains the index in ``frame`` where each stack starts.
     """
     length = np.minimum(np.diff(first), MAX_DEPTH)
     builder = _Builder()
@@ -80,7 +80,7 @@ def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) ->
 
 
 def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, thread: int) -> Places:
-    """Returns the merged stacks of the calls of one thread. A top-level call has level 1 and parent -1."""
+    """Returns the merged stacks of one thread's calls. A top-level call has level 1 and parent -1."""
     builder = _Builder()
     node = np.full(len(frame) + 1, thread, np.int64)  # the last entry is for index -1
     order = np.argsort(level, kind="stable")
@@ -105,7 +105,7 @@ def concatenate_places(parts: Sequence[Places]) -> Places:
 
 
 class _Builder:
-    """Builds merged stacks level by level. Frames with the same name and the same parent become one node."""
+    """Builds merged stacks level by level. Frames that have the same name and the same parent become one node."""
 
     def __init__(self) -> None:
         self._label: list[Int64] = []
@@ -114,7 +114,10 @@ class _Builder:
         self._made = 0
 
     def level(self, above: Int64, frame: Int64, thread: Int64) -> Int64:
-        """Returns the node of each frame. ``above`` has the parent nodes, or the threads on the first level."""
+        """Returns the node of each frame.
+
+        ``above`` contains the parent of each frame: a node or, on the first level, a thread.
+        """
         places = group(above, frame)
         first = places.first
         self._label.append(frame[first])
@@ -136,7 +139,7 @@ class _Builder:
 def captured_by_node(profile: StackProfile) -> Captured:
     """Returns the calls that enclose the launch of each graph node.
 
-    The string ids in the result are indices into the names of the profile.
+    String ids in the result are indices into the names of the profile.
     """
     places = profile.places
     scopes = scopes_of_kind(EventKind.PYTHON, places.label, places.parent)

@@ -26,5 +26,8 @@ def all_rules() -> tuple[Rule, ...]:
 
 @cache
 def regular_rules() -> tuple[Rule, ...]:
-    """Returns all rules except fallback rules. Those run only if other findings explain too little."""
+    """Returns all rules except fallback rules.
+
+    Fallback rules run only if other findings explain too little of the lost time.
+    """
     return tuple(rule for rule in all_rules() if not rule.is_fallback)

@@ -45,13 +45,13 @@ WORTH = 0.01
 
 
 def percent(share: float) -> str:
-    """Formats a share as in the docs: 0.02 as ``2 %``."""
+    """Formats a share as a percentage, as in the docs: 0.02 as ``2 %``."""
     return f"{100 * share:g} %"
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A trace and the steps to check, with the measurements that rules share."""
+    """A trace and the steps to check, with measurements that several rules use."""
 
     trace: TraceTable
     chosen: tuple[str, ...] | None = None
@@ -60,14 +60,14 @@ class Scene:
 
     @cached_property
     def steps(self) -> Steps:
-        """Returns the selected steps. A trace without steps counts as one step."""
+        """Returns the selected steps. For a trace without steps, returns the whole trace as one step."""
         return steps_of(self.trace, self.chosen)
 
     @cached_property
     def step_ns(self) -> float:
-        """Returns the mean step time, 0 without steps.
+        """Returns the mean step time in nanoseconds, 0 if there are no steps.
 
-        If kernels are missing, the profiler's reported step time is used.
+        If kernels are missing, the step time that the profiler reports is used.
         """
         stated = length_without_kernels(self.trace, self.chosen)
         if stated is not None:
@@ -77,14 +77,14 @@ class Scene:
 
     @cached_property
     def rows(self) -> Bool:
-        """Returns a row mask of the host events that start in the steps, and of the device work that these events
-        launch.
+        """Returns a row mask of the host events that start in the selected steps, and of the device work that these
+        events launch.
         """
         recorded = self.trace.steps.recorded
         return select_rows(self.trace, self.steps.label if recorded else self.chosen).rows
 
     def of(self, *kinds: EventKind) -> Int64:
-        """Returns the rows of these kinds in the steps."""
+        """Returns the rows of events of these kinds in the selected steps."""
         if kinds not in self._of:
             self._of[kinds] = np.flatnonzero(self.rows & of_kind(self.trace.kind, *kinds))
         return self._of[kinds]
@@ -95,15 +95,15 @@ class Scene:
 
     @cached_property
     def host(self) -> Ranges:
-        """Returns the time ranges of the steps on the host."""
+        """Returns the time range of each selected step on the host."""
         return step_time(self.steps)
 
     @cached_property
     def threads(self) -> tuple[int, ...]:
-        """Returns the tracks of the threads that launch device work, because they determine the step time.
+        """Returns the tracks of the threads that launch device work. These threads determine the step time.
 
-        If there are no launches, returns threads with step annotations. If there are no annotations either, returns
-        the threads with the most operators.
+        If no thread launches work, returns the threads with step annotations. If there are no annotations either,
+        returns the threads with the most operators.
         """
         launching = {
             each for device in range(len(self.trace.devices)) for each in launching_threads(self.trace, device)
@@ -124,7 +124,7 @@ class Scene:
 
     @cached_property
     def ratios(self) -> dict[str, DeviceRatios]:
-        """Returns ratios such as utilization for each device that ran kernels, by device id."""
+        """Returns ratios such as utilization by device id, for each device that ran kernels."""
         trace = self.trace
         times = {i: device_time(trace, i) for i in range(len(trace.devices))}
         return {
@@ -135,7 +135,10 @@ class Scene:
 
     @cached_property
     def idle(self) -> Mapping[Cause, Float64]:
-        """Returns the device idle time in each step, by cause. It is the mean over devices; empty without devices."""
+        """Returns the device idle time in each step, by cause.
+
+        This is the mean over all devices; empty if there are no devices.
+        """
         steps, devices = self.steps, device_busy(self.trace)
         found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
         if not found or not len(steps.label):
@@ -143,15 +146,18 @@ class Scene:
         return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause}
 
     def idle_for(self, *causes: Cause) -> Float64:
-        """Returns the device idle time with one of these causes in each step.
+        """Returns, for each step, the device idle time with one of these causes.
 
-        It is the mean over devices, 0 without devices.
+        This is the mean over all devices, 0 if there are no devices.
         """
         none = np.zeros(len(self.steps.label))
         return sum((self.idle[cause] for cause in causes if cause in self.idle), none)
 
     def after_idle(self, *causes: Cause) -> Int64:
-        """Returns the rows of device work that follows idle time with these causes. Longest idle time first."""
+        """Returns the rows of device work that directly follows idle time with one of these causes.
+
+        The work after the longest idle time comes first.
+        """
         rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for device in device_busy(self.trace):
             account = idle_account(self.trace, device)
@@ -182,7 +188,7 @@ class Scene:
         return driver_calls(self.trace, step_time(self.steps))
 
     def todo(self, rule: Rule, case: str = "") -> str:
-        """Returns the advice for a finding, "" if the profiler has none.
+        """Returns the profiler's advice for a finding of this rule, "" if the profiler has none.
 
         Raises KeyError if the rule does not declare this case.
         """
@@ -202,7 +208,10 @@ class Scene:
         why: str = "",
         confidence: Literal["high", "medium", "low", ""] = "",
     ) -> Notice:
-        """Returns a notice for this rule. If ``todo`` is None, the profiler's advice for the rule is used."""
+        """Returns a notice for this rule.
+
+        If ``todo`` is None, the notice contains the profiler's advice for the rule.
+        """
         return Notice(
             rule=rule.id,
             severity=severity,
@@ -226,7 +235,7 @@ class Scene:
         return np.isin(self.trace.track, [*self.threads, *more.tolist()])
 
     def part(self, category: str) -> tuple[float, float]:
-        """Returns the mean time of a category per step, and the share of this time in the step."""
+        """Returns the mean time per step of a category, and this time as a share of the step."""
         mean = self.breakdown.mean(category) or 0.0
         return mean, mean / self.step_ns if self.step_ns else 0.0
 
@@ -239,20 +248,22 @@ class Scene:
 
     @property
     def each(self) -> str:
-        """Returns ``Per step,`` or, for a trace without steps, ``In this recording,``, to start a sentence."""
+        """Returns the first words of a sentence: ``Per step,`` or, for a trace without steps, ``In this
+        recording,``.
+        """
         return "Per step," if self.trace.steps.recorded else "In this recording,"
 
     def often(self, total: int, key: str) -> str:
-        """Returns ``once`` or ``{key} times``, depending on how often something happens per step."""
+        """Returns ``once`` or ``{key} times``, depending on how often the counted event happens per step."""
         count = len(self.steps.label)
         return "once" if total == count else f"{{{key}}} times{' on average' if total % count else ''}"
 
     def longest(self, rows: Bool) -> Int64:
-        """Returns the rows in the steps that this mask selects, longest first."""
+        """Returns the rows in the selected steps for which this mask is True, longest first."""
         return self.by_length(np.flatnonzero(rows & self.rows))
 
     def by_length(self, rows: Int64) -> Int64:
-        """Sorts these rows: longest first, then by start time."""
+        """Returns these rows, sorted by duration (longest first), then by start time."""
         return rows[np.lexsort((self.trace.start_ns[rows], -self.trace.dur_ns[rows]))]
 
     def covered(self, rows: Int64) -> Ranges:
@@ -281,13 +292,13 @@ class Scene:
     def line(self, rows: Int64) -> str:
         """Returns the Python line in which these events take the most time, "" if unknown.
 
-        For device work, this is the line that launched the work.
+        For device work, returns the Python line that launched the work.
         """
         return self.lines(rows)[0]
 
     def lines(self, rows: Int64) -> tuple[str, int]:
-        """Returns the Python line in which these events take the most time ("" if unknown), and the number of their
-        Python lines.
+        """Returns the Python line in which these events take the most time ("" if unknown), and how many different
+        Python lines these events come from.
         """
         lines = code_lines(self.trace)
         launch = self.trace.launch[rows]
@@ -310,7 +321,7 @@ class NoSaving(Enum):
 
 
 NO_SAVING: Final = NoSaving.NO_SAVING
-"""Saving of a finding whose saving cannot be computed from the trace."""
+"""Value of ``saving`` for a finding whose saving cannot be computed from the trace."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +333,7 @@ class Bounds:
 
     @classmethod
     def exact(cls, change: Change) -> Bounds:
-        """Returns bounds that are both equal to this change."""
+        """Returns bounds in which both the lower and the upper bound are this change."""
         return cls(change, change)
 
 
@@ -335,7 +346,7 @@ class Detection:
     events: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Rows of the events that show the problem, most important first."""
     takes_ns: int | None = None
-    """Time that the problem takes in all steps. This limits the saving. None = no limit."""
+    """Time that the problem takes in all steps, in nanoseconds. The saving cannot be larger. None = no limit."""
     table: Frame | None = None
 
     def __post_init__(self) -> None:
@@ -355,12 +366,12 @@ class Rule:
     title: str
     look: Callable[[Scene], Detection | None]
     order: int
-    """Order among findings with equal savings. Rules about causes come before rules about effects."""
+    """Sort key of the rule for findings with equal savings. Rules about causes come before rules about effects."""
     detects: str
     threshold: str
-    """Condition for a finding."""
+    """Condition under which the rule reports a finding, as text."""
     saving: str
-    """Definition of the bounds, or the reason why the rule has no bounds."""
+    """How the bounds are computed, or the reason why the rule has no bounds."""
     needs: str = ""
     """Data that the trace must contain."""
     notes: str = ""
@@ -371,15 +382,15 @@ class Rule:
     """Cases with different advice, such as ``data_loading.workers``; "" is the default case."""
     saves: bool = True
     has_data: Callable[[TraceTable], bool] | None = None
-    """Returns whether a trace has the data that the rule needs. None: every trace has this data."""
+    """Function that returns whether a trace has the data that the rule needs. None: every trace has this data."""
     stays_without_saving: bool = False
-    """Whether to show the finding even if its saving is not significant."""
+    """Whether the finding is shown even if its saving is not significant."""
     needs_kernels: bool = False
-    """Whether the rule uses idle time or overlap. These are unknown if kernels are missing."""
+    """Whether the rule uses idle time or overlap, which are unknown if kernels are missing."""
     limits: tuple[Limit, ...] = ()
-    """If the program has one of these limits, this finding is listed first."""
+    """If one of these limits applies to the program, the finding of this rule is listed first."""
     is_fallback: bool = False
-    """Whether the rule runs only if other findings explain too little."""
+    """Whether the rule runs only if other findings explain too little of the lost time."""
 
     @property
     def id(self) -> str:
@@ -395,5 +406,5 @@ class Rule:
         return ".".join(filter(None, (self.advice or self.id, case)))
 
     def is_silent(self, trace: TraceTable) -> bool:
-        """Returns whether the rule is skipped because kernels are missing."""
+        """Returns whether the rule is skipped for this trace because kernels are missing."""
         return self.needs_kernels and (missing_computation(trace) is not None or is_sampled(trace))

@@ -15,7 +15,7 @@ class Check:
     severity: str
     notes: str = ""
     cases: tuple[str, ...] = ("",)
-    """Cases with different advice; "" is the default case."""
+    """Cases of the finding with different advice; "" is the default case."""
 
     def advice_key(self, case: str = "") -> str:
         """Returns the key of the advice in ``profilers``. Raises KeyError if the finding does not declare this case."""

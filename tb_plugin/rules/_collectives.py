@@ -45,18 +45,19 @@ class Collectives:
     group: Int64
     """String id of the process group's name, -1 = unknown."""
     is_gradient: Bool
-    """Whether the collective reduces gradients on a device, so that the rest of the backward pass does not need its
-    result.
+    """Whether the collective reduces gradients on a device.
+
+    The rest of the backward pass does not need the result of such a collective.
     """
     is_serial: Bool
     """Whether the collective reduces gradients on the compute stream."""
     ready_ns: Int64
-    """Total compute time up to the point when the collective's gradients are available.
+    """Total compute time before the collective's gradients are available, in nanoseconds.
 
     Valid only if ``is_gradient``.
     """
     until_ns: Int64
-    """Total compute time up to the end of the step's backward pass. Valid only if ``is_gradient``."""
+    """Total compute time before the step's backward pass ends, in nanoseconds. Valid only if ``is_gradient``."""
 
     def of(self, rows: Bool | Int64) -> Collectives:
         return Collectives(*(getattr(self, field.name)[rows] for field in fields(self)))
@@ -64,10 +65,10 @@ class Collectives:
 
 @cached_by_argument
 def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collectives:
-    """Returns the collectives in the steps with these labels (all steps if None).
+    """Returns the collectives in the steps with these labels. ``None`` selects all steps.
 
-    The result is empty for DataParallel, whose collectives only copy the model. It is also empty if exposed
-    communication takes less than 1 % of the steps.
+    Returns no collectives for DataParallel, because its collectives only copy the model. Returns none either if
+    exposed communication takes less than 1 % of the steps.
     """
     steps = steps_of(trace, chosen)
     rows = np.empty(0, np.int64)
@@ -158,8 +159,9 @@ def _in_hooks(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
-    """Returns the earliest possible start of each collective: after its launch, and after the end of all kernels
-    launched earlier.
+    """Returns the earliest possible start of each collective.
+
+    A collective cannot start before its launch, or before all kernels launched earlier have ended.
     """
     found = trace.start_ns[rows].copy()
     for device in np.unique(trace.device[rows]).tolist():
@@ -175,7 +177,7 @@ def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
 
 
 def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
-    """Returns the running total of ``values`` in each step, as a share of the step's total.
+    """Returns the cumulative sum of ``values`` within each step, as a share of the step's sum.
 
     Rows must be sorted by step.
     """
@@ -186,10 +188,10 @@ def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
 
 
 def left_over(found: Collectives, dur_ns: Int64, count: int) -> Int64:
-    """Returns, for each step, how long gradient reduction continues after the backward pass.
+    """Returns, for each step, how long gradient reduction continues after the end of the backward pass.
 
-    A collective starts when its gradients are available and the previous collective has ended. The result is never
-    shorter than the longest collective.
+    Each collective starts when its gradients are available and the previous collective has ended. The returned time
+    is never shorter than the longest collective.
     """
     total = sum_by(found.step, dur_ns, count)
     after = (np.cumsum(total))[found.step] - np.cumsum(dur_ns) + dur_ns
@@ -200,9 +202,9 @@ def left_over(found: Collectives, dur_ns: Int64, count: int) -> Int64:
 
 
 def first_of(found: Collectives, most_ns: Int64) -> Int64:
-    """Distributes a saving of ``most_ns`` per step over the collectives, earliest first.
+    """Distributes a saving of ``most_ns`` per step over the collectives of the step, earliest first.
 
-    Returns the exposed time saved in each.
+    Returns the exposed time that each collective saves.
     """
     total = sum_by(found.step, found.bare_ns, len(most_ns))
     before = np.cumsum(found.bare_ns) - found.bare_ns - (np.cumsum(total) - total)[found.step]
@@ -210,5 +212,5 @@ def first_of(found: Collectives, most_ns: Int64) -> Int64:
 
 
 def could_hide(trace: TraceTable, steps: Steps) -> Int64:
-    """Returns the time in each step during which no communication runs."""
+    """Returns, for each step, the time during which no communication runs."""
     return steps.end_ns - steps.start_ns - measure_within(communication_ranges(trace), steps.start_ns, steps.end_ns)

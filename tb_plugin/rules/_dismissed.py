@@ -1,4 +1,4 @@
-"""Rules dismissed by the user or in the log directory."""
+"""Rules that the user or the log directory dismisses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METRICS = Metrics(
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Ids of skipped rules. ``ignored`` comes from the log directory and may contain unknown ids."""
+    """Ids of rules to skip. The ids in ``ignored`` come from the log directory; some of them may be unknown."""
 
     dismissed: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -26,8 +26,8 @@ class LeftOut:
 
 
 def left_out(params: Params) -> LeftOut:
-    """Returns the rules to skip: those in the query parameter ``without`` (comma-separated ids) and those that the
-    log directory lists.
+    """Returns the rules to skip: the comma-separated ids in the query parameter ``without``, and the ids in the log
+    directory's list.
     """
     named = {rule for text in params.values("without") for rule in text.split(",")}
     return LeftOut(tuple(sorted(named & set(rule_ids()))), params.ignored)

@@ -30,40 +30,46 @@ Bool = npt.NDArray[np.bool_]
 _HTOD = 0
 _PAGEABLE = "pageable"
 OFTEN = 0.5
-"""Minimum share of the steps that contain the call. Rarer waits, such as for checkpoints, are not a problem."""
+"""Minimum share of the steps that contain the call.
+
+Less frequent waits, such as those for checkpoints, are not a problem.
+"""
 _MOSTLY = 0.9
-"""Minimum waiting share of an operator's duration. Above it, the operator counts as a wait, like ``aten::item``."""
+"""Minimum share of an operator's duration spent waiting.
+
+An operator above this share counts as a wait, like ``aten::item``.
+"""
 _PARTLY = 0.25
-"""Minimum waiting share of an operator's duration. Below it, the operator mostly does other work."""
+"""Minimum share of an operator's duration spent waiting. An operator below this share mostly does other work."""
 _DEEP = 32
-"""Maximum nesting depth of operators."""
+"""Maximum nesting depth of operators that is searched."""
 
 
 class For(IntEnum):
     """Reasons why the host waits."""
 
     RESULT = 0
-    """The host waits for a device value, or for all device work to end."""
+    """The host waits for a value from a device, or until all device work has ended."""
     COPY = 1
     """The host waits for a copy from host memory to a device."""
     BACKWARD = 2
-    """A backward operator waits, although its forward operator does not."""
+    """A backward operator waits, but the corresponding forward operator does not."""
     OTHERS = 3
     """The data loader, the driver or the profiler waits."""
 
 
 @dataclass(frozen=True, eq=False)
 class HostWaits:
-    """Calls in which the host waits, with the reasons. Sorted by row."""
+    """Calls in which the host waits, and the reason for each wait. Sorted by row."""
 
     row: Int64
     why: Int64
     copy: Int64
-    """Row of a copy to a device, launched by the call or by the operator around the call; -1 = none."""
+    """Row of a copy to a device, launched by the call or by the operator that encloses the call; -1 = none."""
     place: Int64
-    """Row of the innermost operator around the call, or of the call if there is none.
+    """Row of the innermost operator that encloses the call, or of the call itself if no operator does.
 
-    Calls with the same row count as one wait.
+    Calls with the same value count as one wait.
     """
 
     def of(self, why: For) -> Int64:
@@ -84,7 +90,7 @@ def copies_to_device(trace: TraceTable) -> Int64:
 
 
 def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
-    """Returns whether the profiler reports pageable memory as the source of each copy."""
+    """Returns, for each copy, whether the profiler reports pageable memory as its source."""
     texts = trace.strings.take(copy_texts(trace, copies))
     found: Bool = pc.match_substring(texts, _PAGEABLE, ignore_case=True).to_numpy(zero_copy_only=False)
     return found
@@ -94,8 +100,8 @@ def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
 def host_waits(trace: TraceTable) -> HostWaits:
     """Returns the calls in which the host waits for a device.
 
-    This includes all calls that copy from pageable memory, even asynchronous ones: they block until the memory has
-    been read.
+    All calls that copy from pageable memory are included, even asynchronous calls, because they block until this
+    memory has been read.
     """
     copies = copies_to_device(trace)
     call = trace.launch[copies]
@@ -116,8 +122,8 @@ def host_waits(trace: TraceTable) -> HostWaits:
 
 
 def _of_others(trace: TraceTable, row: Int64) -> Bool:
-    """Returns whether each call belongs to another wait: inside another call, the data loader or the profiler, or
-    on a thread that another thread waits for.
+    """Returns whether each call is part of another wait: it is nested in another call, in data loading or in
+    profiler work, or another thread waits for its thread.
     """
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
@@ -134,7 +140,7 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
 
 
 def _in_backward(trace: TraceTable, row: Int64) -> Bool:
-    """Returns whether each call is made by a backward operator that waits only in deterministic mode."""
+    """Returns, for each call, whether its caller is a backward operator that waits only in deterministic mode."""
     found = np.zeros(len(row), np.bool_)
     node = _around(trace, row, name_matches(trace, search_pattern(BACKWARD)))
     inside = np.flatnonzero(node != MISSING)
@@ -164,7 +170,7 @@ def _around(trace: TraceTable, row: Int64, chosen: Bool) -> Int64:
 
 
 def _with_around(trace: TraceTable, row: Int64) -> Bool:
-    """Returns a mask of the operators that enclose any of these rows."""
+    """Returns a row mask of the operators that enclose at least one of these rows."""
     flags = np.zeros(len(trace), np.bool_)
     operator = trace.operator[row]
     for _ in range(_DEEP):
@@ -177,7 +183,7 @@ def _with_around(trace: TraceTable, row: Int64) -> Bool:
 
 
 def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
-    """Returns, for each wait, the outermost enclosing operator that does almost nothing except wait."""
+    """Returns, for each wait, the outermost of the enclosing operators that spend almost all their time waiting."""
     for _ in range(_DEEP):
         outer = trace.operator[place]
         hardly = (outer != MISSING) & (trace.dur_ns[place] >= _MOSTLY * trace.dur_ns[outer])
@@ -188,9 +194,9 @@ def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
 
 
 def wait_ranges(s: Scene, row: Int64, place: Int64) -> Ranges:
-    """Returns the host time in these calls.
+    """Returns the time ranges of these calls on the host.
 
-    If an operator exists only to wait, its other time is included while a device is idle afterwards.
+    For an operator that exists only to wait, the rest of its time is included if a device is idle afterwards.
     """
     trace, waits = s.trace, s.covered(row)
     of = group(place)
@@ -208,9 +214,9 @@ class Waiting:
     time_ns: int
     """Total time of the waits, excluding waits for the profiler."""
     least: Change
-    """Removes the waits."""
+    """Change that removes the waits."""
     most: Change
-    """Removes the waits, their copies, and the operators that do almost nothing except wait."""
+    """Change that removes the waits, their copies, and the operators that do almost nothing except wait."""
 
 
 def waiting_calls(s: Scene, why: For) -> Waiting | None:
@@ -230,7 +236,7 @@ def waiting_calls(s: Scene, why: For) -> Waiting | None:
 
 
 def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
-    """Returns whether calls with the same line and name occur in at least ``OFTEN`` of the steps."""
+    """Returns whether calls with the same Python line and name occur in at least ``OFTEN`` of the steps."""
     trace, count = s.trace, len(s.steps.label)
     made = group(code_lines(trace).of[calls], trace.name[place])
     step = np.searchsorted(s.steps.start_ns, trace.start_ns[calls], side="right")

@@ -31,12 +31,12 @@ METRICS = OF_RULES.adding(
 )
 
 PIECES = 200
-"""Host activity is collected for this many of the longest idle periods."""
+"""Number of idle periods, longest first, for which the host activity is collected."""
 
 
 @dataclass(frozen=True)
 class LargestCause:
-    """The largest idle cause, with a sentence, metrics and a link for the finding."""
+    """The largest cause of idle time, with a sentence, metrics and a link for the finding."""
 
     text: str
     figures: tuple[Figure, ...]
@@ -46,7 +46,7 @@ class LargestCause:
 
 
 def window_words(s: Scene) -> str:
-    """Returns the words for the time range over which utilization is computed."""
+    """Returns the words for the time range to which the utilization refers."""
     words = "the steps" if s.trace.steps.recorded else "the recording"
     return f"{words}, excluding unrecorded work" if s.breakdown.parts[UNRECORDED].any() else words
 
@@ -77,7 +77,9 @@ def largest_cause(s: Scene, device: str) -> LargestCause:
 
 
 def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
-    """Returns the host event, operator and Python line with the most time in the longest idle periods of a cause."""
+    """Returns the host event, operator and Python line that take the most time during the longest idle periods with
+    this cause.
+    """
     trace, account = s.trace, idle_account(s.trace, device)
     windows = union(s.steps.start_ns, s.steps.end_ns)
     length = measure_within(windows, account.start_ns, account.end_ns)

@@ -45,16 +45,16 @@ METRICS = OF_RULES.adding(
 )
 
 STARVED = 0.01
-"""Minimum share of the step in which a device waits for launches."""
+"""Minimum share of the step during which a device waits for launches."""
 LONG_NS = 1_000_000
-"""Maximum length of an idle period attributed to launches.
+"""Maximum length of an idle period that is attributed to launches, in nanoseconds.
 
-In longer ones, operators load code or compute on the host.
+During longer idle periods, operators load code or compute on the host.
 """
 AMONG = 1 / 3
-"""Minimum share of idle time that launches cause. Idle time caused by the device itself is excluded from the total."""
+"""Minimum share of idle time caused by launches. Idle time caused by the device itself is excluded from the total."""
 FEW = 20
-"""Minimum launches per step."""
+"""Minimum number of launches per step."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
 _ON_DEVICE = (Cause.KERNEL_LATENCY, Cause.DEPENDENCY)
 _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
@@ -63,28 +63,28 @@ _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
 
 @dataclass(frozen=True, eq=False)
 class Starving:
-    """Launches in the steps that a device waits for."""
+    """Launches in the steps for which a device waits."""
 
     call: Int64
-    """Rows of the launch calls, without duplicates."""
+    """Rows of the launch calls; each row occurs once."""
     step: Int64
     operators: Mapping[int, Ranges]
-    """Time ranges in operators or runtime calls, by launching thread."""
+    """Time ranges in which each launching thread runs operators or runtime calls, by thread."""
     others: Ranges
-    """Time ranges in which a launching thread does something that other rules cover."""
+    """Time ranges in which a launching thread does work that other rules cover."""
     figures: tuple[Figure, ...]
 
 
 def launches_of(s: Scene) -> Int64:
-    """Returns the rows of the calls that launch the steps' device work, without duplicates."""
+    """Returns the rows of the calls that launch the steps' device work; each row occurs once."""
     launches = launch_phases(s.trace)
     return np.unique(launches.call[s.rows[launches.row] & (launches.call != MISSING)])
 
 
 def launch_wait_ns(s: Scene) -> Float64:
-    """Returns, for each step, the device idle time that launches cause.
+    """Returns, for each step, the device idle time caused by launches.
 
-    It is the mean over devices, 0 without devices.
+    This is the mean over all devices, 0 if there are no devices.
     """
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
@@ -101,8 +101,9 @@ def launch_wait_ns(s: Scene) -> Float64:
 
 
 def starvation_finding(s: Scene) -> Starving | None:
-    """Returns the launches if a device waits for them and a launch takes longer than the median kernel, otherwise
-    None.
+    """Returns the launches for which a device waits.
+
+    Returns None unless a launch takes longer than the median kernel.
     """
     by_step = launch_wait_ns(s)
     launching = float(by_step.mean()) if len(by_step) else 0.0

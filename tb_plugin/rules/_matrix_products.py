@@ -22,12 +22,19 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 STEP = 8
-"""Matrix units read 16 bytes at once: 8 numbers of 16 bits."""
+"""Dimensions should be multiples of this number: matrix units read 16 bytes at once, which are 8 numbers of 16 bits."""
 SHORT_NS = 10_000
-"""Shorter kernels may gain nothing from faster arithmetic, because starting and ending takes most of their time."""
+"""Minimum duration of a kernel, in nanoseconds.
+
+Shorter kernels may gain nothing from faster arithmetic, because starting and ending a kernel takes most of their
+time.
+"""
 
 USUAL = 3
-"""Large products reach at least half of a device's peak rate. A third is assumed, because some shapes are slower."""
+"""The peak rate divided by this number is a rate that matrix products reach.
+
+Large products reach at least half of the peak rate, but some shapes are slower.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +45,17 @@ class Products:
     bits: Int64
     """Bits per input element: 32 or 16."""
     flops: Float64
-    """Each kernel's part of the operator's floating-point operations, in proportion to its duration."""
+    """Each kernel's part of the operator's floating-point operations.
+
+    The parts are proportional to the kernel durations.
+    """
     numbers: Float64
-    """Each kernel's part of the elements in both inputs and the output, in proportion to its duration."""
+    """Each kernel's part of the number of elements in both inputs and in the output.
+
+    The parts are proportional to the kernel durations.
+    """
     odd: Int64
-    """A dimension of the product that is not a multiple of 8."""
+    """A dimension of the product that is not a multiple of 8; 0 = none or unknown."""
 
     def take(self, of: npt.NDArray[np.bool_]) -> Products:
         return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
@@ -75,7 +88,7 @@ def _bits(trace: TraceTable, texts: Int64) -> Int64:
 
 
 def _width(inputs: list[str], single: str, half: str) -> int:
-    """Returns the bits per input element, 0 if the inputs have different or other types."""
+    """Returns the bits per input element: 32 or 16. Returns 0 if the inputs differ in type or have another type."""
     kinds = {
         32 if single and re.search(single, each) else 16 if half and re.search(half, each) else 0 for each in inputs
     }
@@ -84,7 +97,9 @@ def _width(inputs: list[str], single: str, half: str) -> int:
 
 
 def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float64, Float64, Int64]:
-    """Returns the operations, the elements and an unaligned dimension of each operator; 0 = unknown."""
+    """Returns, for each operator, the number of operations, the number of elements, and a dimension that is not a
+    multiple of 8; 0 = unknown.
+    """
     flops, numbers, odd = np.zeros(len(operators)), np.zeros(len(operators)), np.zeros(len(operators), np.int64)
     if not (texts != MISSING).any():
         return flops, numbers, odd
@@ -103,9 +118,10 @@ def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float6
 
 
 def _product(text: str, first: int) -> tuple[float, float, int]:
-    """Returns the operations, the elements and an unaligned dimension of a product.
+    """Returns the number of operations, the number of elements, and a dimension that is not a multiple of 8, for
+    one product.
 
-    Its inputs start at index ``first``.
+    ``first`` is the index of the product's first input.
     """
     inputs: list[Dims] = input_dims(text)[first : first + 2]
     if len(inputs) != 2 or min(map(len, inputs)) < 2 or inputs[0][-1] != inputs[1][-2]:
@@ -119,7 +135,7 @@ def _product(text: str, first: int) -> tuple[float, float, int]:
 def on_units(scene: Scene) -> bool:
     """Returns whether any kernel uses matrix units.
 
-    Fused attention is ignored, because it uses them for float32 too.
+    Fused attention is ignored, because it uses matrix units even for float32.
     """
     trace, kernels = scene.trace, scene.kernels
     used = kernels[trace.uses_matrix_unit[kernels] == MatrixUse.YES]
@@ -133,7 +149,8 @@ def plain_products(scene: Scene) -> Products:
 
 
 def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]:
-    """Returns each row's peak operations and bytes per nanosecond on its device, for number format ``of``.
+    """Returns, for each row, the peak operations and the peak bytes per nanosecond of its device. ``of`` is the
+    number format.
 
     NaN = unknown.
     """
@@ -143,12 +160,12 @@ def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]
 
 
 def matrix_unit_savings(trace: TraceTable, some: Products, of: str, size: int) -> tuple[Change, Change] | None:
-    """Returns the lower and upper bound of the saving if these kernels used matrix units, None if peak rates are
-    unknown.
+    """Returns the lower and upper bound of the saving if these kernels used matrix units. Returns None if peak
+    rates are unknown.
 
-    ``of`` is the number format; ``size`` is its bytes per element. Upper bound: kernels reach the device's peak
-    rate. Lower bound: a third of it. Without recorded shapes, the speedup is at most the ratio r of the two
-    formats' peak rates, and at least min(2, sqrt(r)).
+    ``of`` is the number format, and ``size`` is the number of bytes per element. For the upper bound, kernels reach
+    the device's peak rate. For the lower bound, they reach a third of it. If shapes are not recorded, bounds on the
+    speedup are derived from the ratio of the peak rates of the two formats.
     """
     peak, bandwidth = peaks_of(trace, some.row, of)
     plain, _ = peaks_of(trace, some.row, "fp32")

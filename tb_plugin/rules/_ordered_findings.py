@@ -37,7 +37,7 @@ Int64 = npt.NDArray[np.int64]
 
 MEDIUM_SHARE = 0.05
 MARGIN = 0.03
-"""Both bounds are widened by this share, because durations differ between runs."""
+"""Share by which each bound is moved outwards, because durations differ between runs."""
 EVENTS = 100
 """Maximum number of events shown per finding."""
 NOTHING = LeftOut()
@@ -46,17 +46,17 @@ _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """A finding with the rows of its first events, most important first."""
+    """A finding with the rows of its most important events, most important first."""
 
     rule: Rule
     notice: Notice
     events: Int64
     event_count: int
-    """Number of events that show the problem, including those not shown."""
+    """Number of events that show the problem, including events that are not displayed."""
     share_ns: float
-    """Upper bound of the saving per step.
+    """Upper bound of the saving per step, in nanoseconds.
 
-    If there is no saving, the time that the problem takes per step; 0 if unknown.
+    For a finding without a saving, this is the time that the problem takes per step; 0 if unknown.
     """
     table: Frame | None = None
 
@@ -71,7 +71,7 @@ class Findings:
     left_out: tuple[Finding, ...] = ()
     """Dismissed findings. They have no savings and do not contribute to ``combined``."""
     looked: int = 0
-    """Number of rules that were checked."""
+    """Number of rules that were applied to the trace."""
     utilization: float | None = None
     """Mean utilization of the devices that ran kernels; None if unknown."""
     silent: tuple[Rule, ...] = ()
@@ -80,7 +80,7 @@ class Findings:
     """Ids of the rules that can estimate a saving for this trace."""
     failures: tuple[PartFailed, ...] = ()
     verdict: Verdict | None = None
-    """Limit of the program. None without steps, or if kernels are missing."""
+    """Limit of the program. None if there are no steps, or if kernels are missing."""
 
     @classmethod
     def without(cls, verdict: Verdict | None) -> Findings:
@@ -94,7 +94,8 @@ class Findings:
 
 @cached_by_argument
 def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
-    """Returns the findings for the steps with these labels (all steps if None). A truncated file has no findings.
+    """Returns the findings for the steps with these labels. ``None`` selects all steps. A truncated file has no
+    findings.
 
     Dismissed findings do not contribute to any saving. Raises BadRequest for unknown steps.
     """
@@ -177,8 +178,9 @@ def _utilization(scene: Scene) -> float | None:
 
 
 def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[Saving | None], Saving]:
-    """Returns the bounds per step of each finding (None if not significant), and of all significant findings
-    together.
+    """Returns the bounds per step of each finding, and the bounds per step of all significant findings together.
+
+    The bounds of a finding are None if they are not significant.
     """
     trace, steps = scene.trace, scene.steps
     changes = [(_repeated(scene, saving.least), _repeated(scene, saving.most)) for saving, _ in seen]
@@ -205,17 +207,17 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
 
 
 def _repeated(scene: Scene, change: Change) -> Change:
-    """Removes from a change the host time that occurs once per run, such as code loading."""
+    """Returns the change, excluding host time for work that occurs once per run, such as code loading."""
     if not len(change.host) or not len(scene.once):
         return change
     return dataclasses.replace(change, host=subtract(change.host, scene.once))
 
 
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
-    """Returns an upper bound of the time that a change saves in all steps.
+    """Returns an upper bound of the time that a change saves in all steps, in nanoseconds.
 
-    Saved host time includes the idle time after it, but is at most the idle time of a device. Saved device time is
-    at most the time in which the changed kernels run.
+    The saving on the host includes idle time after the removed work, but is at most the idle time of a device. The
+    saving on a device is at most the time in which the changed kernels run.
     """
     trace, steps = scene.trace, scene.steps
     length = int((steps.end_ns - steps.start_ns).sum())
@@ -237,9 +239,9 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
 
 
 def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: int) -> Saving:
-    """Returns mean bounds per step, widened by ``MARGIN``.
+    """Returns the mean bounds per step, widened by ``MARGIN``.
 
-    They are at most the step time and at most ``limit_ns`` per step.
+    No bound exceeds the step time, or ``limit_ns`` per step.
     """
     all_of_it = min(scene.per_step(limit_ns), scene.step_ns)
     high = min(scene.per_step(high_ns) * (1 + MARGIN), all_of_it)

@@ -14,14 +14,14 @@ from tb_plugin.rules._base import Scene
 Int64 = npt.NDArray[np.int64]
 
 HIDDEN = 0.75
-"""Minimum share of a copy's time that is saved by overlapping the copy.
+"""Minimum share of a copy's time that is saved if the copy overlaps with computation.
 
-Copies and computation share the memory bandwidth.
+The whole time cannot be saved, because copies and computation share the memory bandwidth.
 """
 
 
 def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the size of each copy, 0 = not recorded."""
+    """Returns the size of each copy in bytes, 0 if not recorded."""
     size = np.zeros(len(trace), np.int64)
     size[trace.device_args.row] = trace.device_args.bytes
     found: Int64 = np.maximum(size[copies], 0)
@@ -29,9 +29,9 @@ def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
 
 
 def overlapped_ns(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
-    """Returns the time that each copy saves if it overlaps with other work in its step.
+    """Returns the time that each copy would save if it overlapped with other work in its step.
 
-    In each step, copies save at most the time of other device work. ``at_least`` selects the lower bound.
+    In each step, copies save at most the time of the other device work. ``at_least`` selects the lower bound.
     """
     trace, begin = s.trace, s.steps.start_ns
     less = np.zeros(len(copies), np.int64)

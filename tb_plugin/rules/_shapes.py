@@ -24,7 +24,7 @@ Dims = tuple[int, ...]
 
 
 def names_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -> Int64:
-    """Returns the string ids of the event names in ``rows`` that match a regex. Empty if the regex is empty."""
+    """Returns the string ids of the event names in ``rows`` that match a regex. An empty regex matches nothing."""
     if not pattern or not len(rows):
         return np.empty(0, np.int64)
     used = np.zeros(len(trace.strings), np.bool_)
@@ -35,7 +35,7 @@ def names_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -
 
 
 def rows_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -> Bool:
-    """Returns whether each row's name matches a regex; row -1 never matches."""
+    """Returns whether the name of each row matches a regex; row -1 never matches."""
     known = rows[rows != MISSING]
     flags = np.zeros(len(trace.strings) + 1, np.bool_)
     flags[names_that(trace, known, pattern)] = True
@@ -44,7 +44,7 @@ def rows_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) ->
 
 
 def input_dims(text: str) -> list[Dims]:
-    """Parses the recorded dimensions of each input. Inputs that are not tensors have the dimensions ()."""
+    """Parses the recorded dimensions of each input. An input that is not a tensor has the dimensions ``()``."""
     try:
         inputs = json.loads(text) if len(text) <= _LONGEST else []
     except ValueError:
@@ -71,9 +71,10 @@ def arguments(trace: TraceTable) -> Arguments:
 
 @dataclass(frozen=True, eq=False)
 class Arguments:
-    """Recorded arguments.
+    """Recorded arguments of operators.
 
-    ``place`` contains, for each row, an index into ``shapes`` and ``types``. The last entry is for row -1.
+    ``place`` contains, for each row, an index into ``shapes`` and ``types``. The last entry of ``place`` is for row
+    -1.
     """
 
     place: npt.NDArray[np.int32]
@@ -93,7 +94,9 @@ class Arguments:
 
 @dataclass(frozen=True, eq=False)
 class Extents:
-    """For each operator: the elements of its largest input and the number of inputs with this size. 0 = unknown."""
+    """For each operator, the number of elements of its largest input, and the number of inputs that have this size.
+    0 = unknown.
+    """
 
     numbers: Int64
     inputs: Int64
@@ -103,7 +106,7 @@ class Extents:
 
 
 def largest_inputs(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Extents:
-    """Returns the size of each operator's largest input. ``operators`` contains rows; -1 = none."""
+    """Returns the size of the largest input of each operator. ``operators`` contains row numbers; -1 = none."""
     texts = arguments(trace).shape_of(operators)
     groups = group(texts)
     found = np.zeros((2, len(groups)), np.int64)

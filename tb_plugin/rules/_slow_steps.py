@@ -1,4 +1,4 @@
-"""Slow steps, their excess time, and where they differ from other steps."""
+"""Slow steps, their excess time, and its causes."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ METRICS = OF_RULES.adding(
 )
 
 OTHERS = 3
-"""Minimum number of other steps. Fewer steps do not give a meaningful median."""
+"""Minimum number of steps that are not slow. Fewer steps do not give a meaningful median."""
 FAR = 8
-"""Minimum excess of a slow step over the median, in median absolute deviations."""
+"""Minimum excess of a slow step over the median step, as a multiple of the median absolute deviation."""
 MIN_EXPLAINED_SHARE = 0.1
-"""A line, call or kernel is reported only if it causes at least this share of the largest difference."""
+"""A Python line, call or kernel is reported only if it causes at least this share of the largest difference."""
 HOST_BOUND = 0.9
-"""A host or device is the bottleneck if it is busy for at least this share of the step."""
+"""Minimum share of the step for which a host or device is busy, if it is the bottleneck."""
 _BUSY = {
     "kernel": "Kernels",
     "memcpy": "Copies",
@@ -85,14 +85,18 @@ _HOST: Mapping[str, tuple[str, Cause | None]] = {
 
 
 def is_multi_modal(steps: Steps) -> bool:
-    """Returns whether the steps have different modes, as on a server. Longer steps are then not slow steps."""
+    """Returns whether the steps have different modes, such as prefill and decode on a server.
+
+    A longer step is then not a slow step.
+    """
     return len(np.unique(steps.served.mode)) > 1
 
 
 def step_lengths(s: Scene) -> Int64:
     """Returns the duration of each step, excluding unrecorded work and waits for the profiler.
 
-    This is host time if the host is always busy and no device is. Otherwise, it includes the step's device work.
+    If the host is always busy and no device is, this is the time on the host. Otherwise, the duration includes the
+    step's device work.
     """
     steps = s.steps
     dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns
@@ -107,7 +111,7 @@ def step_lengths(s: Scene) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Usual:
-    """Median and deviation of steps that are not slow, and a range in which more such steps would lie."""
+    """Median and deviation of the steps that are not slow, and the range of durations that are not slow."""
 
     median: int
     deviation: int
@@ -116,9 +120,9 @@ class Usual:
 
 
 def usual_of(dur: Int64) -> Usual:
-    """Returns the median of these durations and a range.
+    """Returns the median of these durations, and the range of durations that are not slow.
 
-    The range extends beyond them by twice their spread, on both sides.
+    The range extends beyond these durations by twice their spread, in both directions.
     """
     ordered = np.sort(dur)
     median = int(ordered[(len(dur) - 1) // 2])
@@ -130,7 +134,8 @@ def usual_of(dur: Int64) -> Usual:
 def slow_step_changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
     """Returns the lower and upper bound of the saving if slow steps took as long as other steps.
 
-    The upper bound also shortens the step after each slow step, because its launch queue is empty at the start.
+    The upper bound also shortens the step after each slow step, because the launch queue is empty when that step
+    starts.
     """
     after = np.setdiff1d(slow + 1, np.append(slow, len(dur)))
     late = np.maximum(dur[after] - usual.median, 0)
@@ -140,7 +145,7 @@ def slow_step_changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Ch
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A category or idle cause, with its time in each step."""
+    """A category or an idle cause, with its time in each step."""
 
     title: str
     ns: Int64
@@ -153,14 +158,17 @@ class Words:
     """Texts of a rule about slow steps."""
 
     text: str
-    """First sentence of the finding. A sentence about the largest difference follows."""
+    """First sentence of the finding. The next sentence of the finding is about the largest difference."""
     why: str
     advice: Mapping[Cause, Rule]
-    """Rules whose advice replaces that of this rule, by the idle cause with the largest difference."""
+    """For some idle causes, the rule whose advice is shown if this cause has the largest difference."""
 
 
 def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
-    """Returns a finding about slow steps, with the excess time, the largest difference and the saving."""
+    """Returns a finding about slow steps.
+
+    It contains the excess time, the largest difference from other steps, and the saving.
+    """
     usual = usual_of(dur[others])
     worst = int(slow[np.argmax(dur[slow])])
     excess = int((dur[slow] - usual.median).sum())
@@ -216,7 +224,7 @@ def _compiling(s: Scene, step: int) -> int:
 
 
 def _parts(s: Scene) -> list[Part]:
-    """Returns idle time by cause if there is one device, otherwise the host time by category."""
+    """Returns the idle time by cause if there is only one device. Otherwise, returns the host time by category."""
     shares, devices = s.breakdown.parts, list(device_busy(s.trace))
     busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
     if len(devices) != 1:
@@ -226,11 +234,11 @@ def _parts(s: Scene) -> list[Part]:
 
 
 def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[str, int] | None:
-    """Returns the line, operator or kernel with the most extra time over the median of other steps, and this extra
-    time.
+    """Returns the line, operator or kernel with the most extra time, and this extra time. Extra time is the time
+    above the median of other steps.
 
-    Host time is summed by Python line, or by operator or call if the line is unknown. Device work is summed by
-    name.
+    Host time is summed by Python line. If the line is unknown, host time is summed by operator or call. Device time
+    is summed by name.
     """
     texts, of, step, time = _work_by_name(s, category) if category else _host_by_line(s)
     count = len(s.steps.label)
@@ -243,7 +251,9 @@ def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[st
 
 
 Times = tuple[Sequence[str], Int64, Int64, Int64]
-"""Texts, and three columns with one entry per time range: text index, step and duration."""
+"""A sequence of texts, and three columns with one entry per time range: index of its text, its step, and its
+duration.
+"""
 
 
 def _work_by_name(s: Scene, category: str) -> Times:
@@ -278,7 +288,7 @@ def _host_by_line(s: Scene) -> Times:
 
 
 def step_rows(s: Scene, slow: Int64) -> Int64:
-    """Returns the rows of these steps' annotations, longest first."""
+    """Returns the rows of the annotations of these steps, longest first."""
     trace = s.trace
     named = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
     rows = np.flatnonzero(named & ~of_kind(trace.kind, *ON_DEVICE))

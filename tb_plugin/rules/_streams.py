@@ -19,7 +19,10 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 LEVELS = 4
-"""Number of operators searched above a copy's launch, such as copy_, clone, contiguous and reshape."""
+"""Number of enclosing operators to search, starting from the launch of a copy.
+
+Example: copy_, clone, contiguous and reshape.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +34,7 @@ class Streams:
     operator: Int64
     """Row of the operator that launched the work, -1 = unknown."""
     first: Bool
-    """Whether the work is the first on its stream."""
+    """Whether this is the first work on its stream."""
 
 
 @cached_by_argument
@@ -49,16 +52,16 @@ def streams(trace: TraceTable) -> Streams:
 
 @dataclass(frozen=True, eq=False)
 class Updates:
-    """Rows of optimizer steps on the host, and rows of the device work that they launch."""
+    """Rows of optimizer steps on the host, and rows of the device work that these steps launch."""
 
     row: Int64
     work: Int64
 
 
 def member_runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
-    """Returns the start and end indices (end exclusive) of each run of members.
+    """Returns the start and end indices (end exclusive) of each series of consecutive members.
 
-    A run also ends where ``breaks`` is set.
+    A series also ends where ``breaks`` is set.
     """
     begins = member & (breaks | ~np.append(False, member[:-1])[: len(member)])
     ends = member & np.append((breaks | ~member)[1:], True)[: len(member)]
@@ -80,9 +83,9 @@ def optimizer_steps(trace: TraceTable) -> Updates:
 
 
 def enclosing_match(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
-    """Returns the innermost enclosing operator whose name matches a regex, -1 if there is none.
+    """Returns, for each operator, the innermost enclosing operator whose name matches a regex; -1 = none.
 
-    This may be the operator itself.
+    An operator also counts as enclosing itself.
     """
     found = np.full(len(operators), MISSING, np.int64)
     here = operators.astype(np.int64)

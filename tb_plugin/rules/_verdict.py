@@ -27,11 +27,13 @@ from tb_plugin.rules._base import Scene
 from tb_plugin.rules._limits import Limit
 
 MIN_SHARE = 0.2
-"""Minimum share of the steps that a cause must take to be the limit. Does not apply to kernels."""
+"""Minimum share of the steps that the limiting cause takes. This minimum does not apply to kernels."""
 MIN_UNRECORDED = 0.5
 """If at least this share of kernel launches has no recorded kernel, idle time is unknown."""
 MIN_UNKNOWN = 0.5
-"""If kernels of unknown classes take at least this share of the kernel time, they are the limit."""
+"""If kernels of unknown classes take at least this share of the kernel time, the limit of the program is unknown
+kernels.
+"""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -53,11 +55,11 @@ _NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISAT
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The limit of a program, with times over all steps."""
+    """The limit of a program, and times summed over all steps."""
 
     limit: Limit
     category: str
-    """Largest category of the step breakdown among those that belong to the limit."""
+    """Largest of the categories in the step breakdown that belong to the limit."""
     part_ns: int
     total_ns: int
     mix: Mapping[KernelClass, int]
@@ -65,14 +67,16 @@ class Verdict:
     earlier: Ranges
     """Time ranges in which a device runs unrecorded work during the steps."""
     recorded: float = 1.0
-    """Recorded share of the operators or of the launched kernels; 1 for limits that do not depend on it."""
+    """Share of the operators, or of the launched kernels, that is recorded. 1 for limits that do not depend on this
+    share.
+    """
 
 
 @cached_by_argument
 def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | None:
-    """Returns the limit of the program in the steps with these labels (all steps if None).
+    """Returns the limit of the program in the steps with these labels. If ``chosen`` is None, all steps are used.
 
-    None if these steps take no time.
+    Returns None if these steps take no time.
     """
     s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
@@ -126,9 +130,10 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
 
 
 def _done_once(s: Scene) -> dict[Limit, int]:
-    """Returns the time of one-time host work while the devices are idle and the profiler does not run.
+    """Returns, for each limit, the time of one-time host work while the devices are idle and the profiler does not
+    run.
 
-    If several causes overlap, the time is attributed to the first of them.
+    If several causes overlap, the time is attributed to the first of these causes.
     """
     of = shares(s.trace)
     others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
@@ -164,7 +169,7 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Returns the share of kernel launches whose kernel is not recorded, 0 without launches.
+    """Returns the share of kernel launches whose kernel is not recorded, 0 if there are no launches.
 
     Launches in graph captures are excluded.
     """

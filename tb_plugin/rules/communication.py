@@ -29,9 +29,9 @@ from tb_plugin.rules.small_collectives import small_calls
 Int64 = npt.NDArray[np.int64]
 
 EXPOSED_SHARE = 0.05
-"""Minimum share of the steps.
+"""Minimum share of exposed communication in the steps.
 
-Exposing the last gradients of a backward pass is unavoidable and may take half of this share.
+The reduction of the last gradients of a backward pass is always exposed, and may take half of this share.
 """
 UNKNOWN = (
     "The device computes nothing while only communication runs. No launches were recorded, so the "
@@ -144,7 +144,8 @@ def _look(s: Scene) -> Detection | None:
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
     """Recomputes the exposed time of collectives that belong to sharding, pipeline or expert parallelism.
 
-    Copies do not count as overlap for them, because dependent work waits during copies too.
+    For these collectives, overlap with copies is still exposed time, because dependent work waits during copies
+    too.
     """
     kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
     computed = measure_within(computation_ranges(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
@@ -152,7 +153,7 @@ def _beside_copies(s: Scene, found: Collectives) -> Collectives:
 
 
 def _launches_known(trace: TraceTable) -> bool:
-    """Returns whether any kernel has a recorded launch, or the trace has no kernels."""
+    """Returns whether any kernel has a recorded launch. Also returns True if the trace has no kernels."""
     kernels = trace.kind == EventKind.KERNEL
     return not kernels.any() or bool((trace.launch[kernels] != MISSING).any())
 
@@ -164,7 +165,10 @@ def _exposed_in_steps(s: Scene, rows: Int64) -> int:
 
 
 def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
-    """Returns the process group with the most exposed time, and this time. None if there are fewer than two groups."""
+    """Returns the process group with the most exposed time, and this time.
+
+    Returns None if there are fewer than two groups.
+    """
     known = found.group != MISSING
     groups = group(found.group[known])
     if len(groups) < 2:
@@ -176,7 +180,7 @@ def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
 
 
 def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
-    """Returns the host time that is saved if the first ``less_ns`` of each collective are removed."""
+    """Returns the time ranges on the host that are saved if the first ``less_ns`` of each collective are removed."""
     bare = intersect(exposed_ranges(s.trace), s.host)
     return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
 

@@ -15,9 +15,12 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 CONVERSION_SHARE = 0.02
-"""Minimum share of the kernel time. Every program needs some conversions."""
+"""Minimum share of conversions in the kernel time. Every program needs some conversions."""
 MEDIUM_SHARE = 0.1
-"""Minimum share for medium severity. Conversions of a model's inputs and outputs take less."""
+"""Minimum share of conversions in the kernel time for medium severity.
+
+Conversions of only a model's inputs and outputs take less.
+"""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -42,7 +45,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_operations(trace: TraceTable) -> bool:
-    """Returns whether the trace contains the operation of each kernel."""
+    """Returns whether the trace contains the operation that each kernel performs."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, trace.recorder.kernels.type)
 

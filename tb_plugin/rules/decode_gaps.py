@@ -36,7 +36,10 @@ METRICS = OF_RULES.adding(
 )
 
 SHARE = 0.05
-"""Minimum share of gaps in the step-to-step time. A launch and a copy of the token always take some time."""
+"""Minimum gap between steps, as a share of the time from the start of one step to the start of the next.
+
+A launch and a copy of the token always take some time.
+"""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -87,10 +90,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
-    """Returns the host time between each of these steps and its previous step, and how long the host waits for the
-    device in that previous step.
+    """Returns the time on the host between each step and the step before it, and how long the host waits for the
+    device in the earlier step.
 
-    Steps without such host time are omitted, because there the host runs ahead.
+    Steps without such a gap are omitted, because the host runs ahead of the device in them.
     """
     steps = s.trace.steps
     start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]

@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MIN_SHARE = 0.02
-"""Minimum share of the steps. Most programs copy some data within the device."""
+"""Minimum share of copies in the steps. Most programs copy some data within the device."""
 MAX_LISTED_OPERATORS = 3
 METRICS = OF_RULES.adding(
     define(
@@ -51,7 +51,7 @@ METRICS = OF_RULES.adding(
 
 
 def copies_within(trace: TraceTable) -> Bool:
-    """Returns a row mask of copies within one device that the driver makes."""
+    """Returns a row mask of the copies within one device that the driver executes."""
     found = np.zeros(len(trace), np.bool_)
     copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
     within = [each.key for each in DIRECTIONS].index("dtod")
@@ -100,7 +100,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _operators(trace: TraceTable, copies: Int64) -> str:
-    """Returns the operators with the most copy time: ``aten::cat (60 %) and aten::clone (40 %)``; "" if unknown."""
+    """Returns the operators with the most copy time, such as ``aten::cat (60 %) and aten::clone (40 %)``; "" if unknown."""
     names, time = operator_names(trace, copies), trace.dur_ns[copies]
     launched = trace.operator[copies] != MISSING
     names[launched] = trace.name[_calling(trace, trace.operator[copies[launched]].astype(np.int64))]
@@ -114,7 +114,10 @@ def _operators(trace: TraceTable, copies: Int64) -> str:
 
 
 def _calling(trace: TraceTable, operators: Int64) -> Int64:
-    """Returns the operator responsible for each copy, at most ``LEVELS`` above the operator that launches it."""
+    """Returns the operator responsible for each copy.
+
+    This is the operator that launches the copy, or an operator that encloses it, at most ``LEVELS`` levels above.
+    """
     for _ in range(LEVELS):
         outer = trace.operator[operators]
         operators = np.where(outer == MISSING, operators, outer).astype(np.int64)

@@ -21,7 +21,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    """Reports only backends that occur in the trace, unlike the old plugin."""
+    """Reports only backends that occur in the trace. The old plugin does not check this."""
     capable = [device for device in s.trace.devices if device.collective_backend]
     if s.trace.strings.find(DISTRIBUTED_DATA_PARALLEL) == MISSING or not capable:
         return None
@@ -52,7 +52,10 @@ def _backends_at_work(trace: TraceTable) -> set[str]:
 
 
 def _recorded_backends(trace: TraceTable) -> list[str]:
-    """Returns the backends in ``distributedInfo``: one, or one per device type as in ``cpu:gloo,cuda:nccl``."""
+    """Returns the backends in ``distributedInfo``.
+
+    There is a single backend, or one backend per device type as in ``cpu:gloo,cuda:nccl``.
+    """
     info = trace.metadata.get("distributedInfo")
     stated = str(info.get("backend", "")) if isinstance(info, dict) else ""
     return re.split(r"[:,]", stated.lower())

@@ -16,9 +16,9 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 UNEVEN = 1.25
-"""Minimum ratio of the largest token count to the mean.
+"""Minimum ratio of the largest token count of a rank to the mean.
 
-With some hundred tokens per rank, random variation is smaller.
+With several hundred tokens per rank, the ratio from random variation alone is smaller.
 """
 METRICS = OF_RULES.adding(
     define(
@@ -86,7 +86,9 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _shorter(trace: TraceTable, sent: Dispatched, waits: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the rows of the collectives that return the experts' results, and the maximum time saved in each."""
+    """Returns the rows of the collectives that return the experts' results, and the maximum time that each of these
+    collectives saves.
+    """
     roles = roles_of(trace)
     back = roles.row[roles.among(Role.COMBINE)]
     back = back[np.argsort(trace.start_ns[back], kind="stable")]

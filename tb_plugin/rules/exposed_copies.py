@@ -1,4 +1,4 @@
-"""Copies on the compute stream that overlap with nothing."""
+"""Copies on the compute stream that do not overlap with other work."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.low_utilization import missing_launch_advice
 
 BUSY = 0.9
-"""Above this utilization, a device without findings is well used."""
+"""Maximum utilization of a reported device. Above it, a device without findings is well used."""
 
 
 def _look(s: Scene) -> Detection | None:
-    """Reports a mostly idle device, which would look well used if it had few findings."""
+    """Reports a device that is mostly idle. With few findings, users would otherwise assume that the device is busy."""
     known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
     if not known:
         return None

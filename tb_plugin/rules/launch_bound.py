@@ -45,10 +45,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
-    """Returns lower and upper bounds on the host launch time that a CUDA graph would save.
+    """Returns lower and upper bounds of the host launch time that a CUDA graph would save.
 
-    Lower bound: launches that repeat in every step. Upper bound: all host work between the first and the last
-    launch of each step.
+    The lower bound is the time of launches that repeat in every step. The upper bound is the time of all host work
+    between the first and the last launch of each step.
     """
     repeats = _repeats(s, found)
     least, most = [EMPTY], [EMPTY]
@@ -72,7 +72,10 @@ def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
 
 
 def _repeats(s: Scene, found: Starving) -> Bool:
-    """Returns whether each launch could be part of a CUDA graph. Its kernel must run equally often in most steps."""
+    """Returns whether each launch could be part of a CUDA graph.
+
+    This requires that its kernel runs equally often in most steps.
+    """
     every = s if s.chosen is None else Scene(s.trace)
     trace, steps = s.trace, len(every.steps.label)
     if steps < 2:

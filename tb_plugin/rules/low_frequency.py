@@ -17,7 +17,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 LOW_SHARE = 0.01
-"""Minimum share of the kernel time. Smaller shares may come from a single late sample."""
+"""Minimum share of the kernel time at reduced frequency. Smaller shares may come from a single late sample."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

@@ -10,7 +10,7 @@ from tb_plugin.rules._limits import Limit
 
 LOW_UTILIZATION = 0.5
 EXPLAINED = 0.5
-"""Other findings explain the idle time if they save at least this share of it."""
+"""Other findings explain the idle time if their fixes save at least this share of the idle time."""
 _CASES = {Cause.UNEXPLAINED: "unexplained", Cause.INITIALISATION: "initialisation", Cause.CAPTURE: "capture"}
 
 

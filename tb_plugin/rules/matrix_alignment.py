@@ -20,9 +20,12 @@ from tb_plugin.rules._shapes import arguments
 Int64 = npt.NDArray[np.int64]
 
 SLOW = 2.0
-"""Minimum time per operation, as a multiple of that of aligned matmuls. Partly filled tiles alone cost less."""
+"""Minimum time per operation, as a multiple of the time per operation in aligned matmuls.
+
+Partly filled tiles alone cost less.
+"""
 ALIGNMENT_SHARE = 0.01
-"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
+"""Minimum share of these matmuls in the kernel time. Smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -84,9 +87,9 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
-    """Returns the nanoseconds per operation of aligned products, as 5th and 75th percentile.
+    """Returns the 5th and the 75th percentile of the nanoseconds per operation of aligned products.
 
-    None if there are no such products.
+    Returns None if there are no such products.
     """
     long = aligned.take(dur[aligned.row] >= SHORT_NS)
     if not len(long.row):

@@ -37,7 +37,7 @@ METRICS = OF_RULES.adding(
 )
 
 MATRIX_SHARE = 0.1
-"""Minimum share of the kernel time. Below this share, faster matmuls hardly shorten a step."""
+"""Minimum share of these matmuls in the kernel time. Below this share, faster matmuls hardly shorten a step."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -81,14 +81,15 @@ def _lower_precision(s: Scene) -> str:
 
 @dataclass(frozen=True)
 class MatrixEligible:
-    """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators. 0
-    without kernels.
+    """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators.
+
+    Both shares are 0 if there are no kernels.
     """
 
     ratio: float
-    """Share of the innermost operators that could use matrix units."""
+    """Share of kernel time in innermost operators that could use matrix units."""
     unused_ratio: float
-    """The part of ``ratio`` that is spent in kernels without matrix units."""
+    """Part of ``ratio`` that is spent in kernels that do not use matrix units."""
 
 
 @cached_by_argument

@@ -20,11 +20,14 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 READING = 0.5
-"""Minimum share of a kernel's time spent reading memory."""
+"""Minimum share of a kernel's time that is spent reading memory."""
 TIMES = 2
-"""Minimum ratio of memory time to compute time. At a ratio near 1, memory is not the only bottleneck."""
+"""Minimum ratio of the time spent reading memory to the time spent computing.
+
+At a ratio near 1, memory is not the only bottleneck.
+"""
 BOUND_SHARE = 0.1
-"""Minimum share of the kernel time. Every program has some kernels that mostly read memory."""
+"""Minimum share of these kernels in the kernel time. Every program has some kernels that mostly read memory."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -42,14 +45,15 @@ METRICS = OF_RULES.adding(
 
 
 def states_reading(trace: TraceTable) -> bool:
-    """Returns whether the trace contains the share of time in which kernels read memory."""
+    """Returns whether the trace contains the share of kernel time that is spent reading memory."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, [read for read, _ in facts.reading])
 
 
 def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
-    """Returns whether each kernel spends at least half of its time reading memory, and reads for at least twice as
-    long as it computes.
+    """Returns, for each kernel, whether it is memory-bound.
+
+    It must read memory for at least half of its time, and for at least twice as long as it computes.
     """
     found = np.zeros(len(kernels), np.bool_)
     for read, computes in facts.reading:

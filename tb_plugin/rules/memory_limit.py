@@ -26,7 +26,10 @@ MEMORY_SHARE = 0.9
 
 
 def fullest_device(s: Scene) -> tuple[float, int, int, str] | None:
-    """Returns the used share, peak bytes, total bytes and id of the device whose memory is fullest. None if unknown."""
+    """Returns the used share, the peak bytes, the total bytes and the id of the device with the highest used share.
+
+    None if unknown.
+    """
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
     for device in s.trace.devices:

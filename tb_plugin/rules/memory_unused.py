@@ -12,7 +12,7 @@ from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
-    """Reports the same problem as the memory view, for the device with the least free memory."""
+    """Reports the same problem as the memory view, for the device with the least unused memory."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     devices = [device for device in devices_of(s.trace) if not device.is_host]

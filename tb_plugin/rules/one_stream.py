@@ -22,11 +22,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 FILLED = 0.5
-"""Maximum number of blocks per multiprocessor. Two such kernels fit on a device together."""
+"""Maximum number of blocks per multiprocessor. Two kernels with so few blocks fit on a device at the same time."""
 LONG_NS = 20_000
-"""Minimum duration of kernels to overlap. Synchronising two streams takes about as long."""
+"""Minimum duration of kernels that could overlap, in nanoseconds. Synchronising two streams takes about as long."""
 OVERLAP_SHARE = 0.02
-"""Minimum share of the steps. Smaller shares are within step-to-step noise."""
+"""Minimum share of the saving in the steps. Smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -98,7 +98,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _part_filled(s: Scene) -> Int64:
-    """Returns the rows of long kernels in the steps that have too few blocks to fill a device. Sorted by start."""
+    """Returns the rows of long kernels in the steps that have too few blocks to fill a device, sorted by start."""
     args = s.trace.device_args
     few = args.row[(args.blocks_per_sm > 0) & (args.blocks_per_sm < FILLED)].astype(np.int64)
     trace = s.trace
@@ -114,9 +114,9 @@ def _work(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _alone(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the kernels on the busiest stream that run while no other kernel runs.
+    """Returns the rows of kernels on the busiest stream during which no other kernel runs.
 
-    Empty if there are several devices.
+    Returns no rows if there are several devices.
     """
     if not len(rows) or len(np.unique(trace.device[rows])) > 1:
         return rows[:0]
@@ -132,9 +132,9 @@ def _alone(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _kinds(texts: list[str]) -> Int64:
-    """Returns an integer id for each module path, ignoring the instance number of the last module.
+    """Returns an integer id for each module path. The instance number of the last module in the path is ignored.
 
-    The last id is for rows without a path.
+    The last id is for rows that have no path.
     """
     known: dict[str, int] = {}
     kinds = [known.setdefault(_INSTANCE.sub("", text), len(known)) for text in texts]
@@ -142,7 +142,7 @@ def _kinds(texts: list[str]) -> Int64:
 
 
 def _apart(pairs: Int64) -> Int64:
-    """Selects non-overlapping pairs. Each i in ``pairs`` stands for the pair (i, i + 1)."""
+    """Selects pairs that do not overlap. Each i in ``pairs`` stands for the pair (i, i + 1)."""
     if not len(pairs):
         return pairs
     run = np.cumsum(np.append(True, np.diff(pairs) != 1)) - 1

@@ -14,9 +14,9 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 BUBBLE_SHARE = 0.05
-"""Minimum share of the steps.
+"""Minimum share of bubbles in the steps.
 
-With four stages and many micro-batches, filling and draining the pipeline may take as much.
+With four stages and many micro-batches, filling and draining the pipeline may take up to this share.
 """
 METRICS = OF_RULES.adding(
     define(

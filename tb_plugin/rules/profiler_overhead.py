@@ -47,14 +47,17 @@ METRICS = OF_RULES.adding(
 )
 
 OVERHEAD_SHARE = 0.01
-"""Minimum share of the steps. Smaller shares are within step-to-step noise."""
+"""Minimum share of profiler overhead in the steps. Smaller shares are within step-to-step noise."""
 CALLS_A_MS = 100
-"""Minimum number of Python calls per millisecond.
+"""Minimum number of recorded Python calls per millisecond.
 
-Recording a call takes about 1 us, so this is a tenth of the host time.
+Recording a call takes about 1 us, so recording this many calls takes a tenth of the host time.
 """
 WAITING = 0.1
-"""Minimum share of the step in which the device waits for the host. Below this share, a slow host matters little."""
+"""Minimum share of the step during which the device waits for the host.
+
+Below this share, a slow host hardly matters.
+"""
 _HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)
 
 
@@ -109,7 +112,7 @@ def _calls(s: Scene) -> int:
 
 
 def _holding(s: Scene, own: Ranges) -> Ranges:
-    """Selects the ranges during which no launching thread starts an event."""
+    """Returns the ranges in ``own`` during which no launching thread starts an event."""
     begun = s.trace.start_ns[s.on_threads & ~of_kind(s.trace.kind, *ON_DEVICE, EventKind.OVERHEAD)]
     still = np.searchsorted(begun, own.start, side="right") == np.searchsorted(begun, own.end)
     return Ranges(own.start[still], own.end[still])

@@ -48,14 +48,17 @@ METRICS = OF_RULES.adding(
 )
 
 PYTHON_SHARE = 0.02
-"""Minimum share of the step. Every program runs some Python between operators."""
+"""Minimum share of Python code in the step. Every program runs some Python code between operators."""
 DOUBT = 0.5
-"""Maximum ratio of idle time with unknown cause to Python idle time. Above this ratio, the trace may lack operators."""
+"""Maximum ratio of idle time with unknown cause to idle time caused by Python.
+
+Above this ratio, operators may be missing in the trace.
+"""
 _UNKNOWN = (Cause.NOT_RECORDED, Cause.UNEXPLAINED)
 WORST = 3
-"""The lower bound assumes that at most this many Python lines are fixed."""
+"""Maximum number of Python lines whose fix is included in the lower bound."""
 LINE_SHARE = 0.1
-"""A line is reported only if it takes at least this share of the Python time."""
+"""Minimum share of a Python line in the Python time. Lines below this share are not reported."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -108,10 +111,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
-    """Returns the Python lines that take the most time in ``free`` with their time ranges, and the rows of their
-    calls.
+    """Returns the Python lines that take the most time in the ranges ``free``. Each line has its time ranges. Also
+    returns the rows of the calls in these lines.
 
-    Both are empty if the trace has no Python events.
+    Both results are empty if the trace has no Python events.
     """
     trace, lines = s.trace, code_lines(s.trace)
     # Autograd threads run no Python; the threads that wait for them do.

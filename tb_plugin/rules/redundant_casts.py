@@ -23,12 +23,12 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 REPEATED = 4
-"""Minimum number of casts by one line in one module call.
+"""Minimum number of casts by one Python line in one module call.
 
-Fewer may be casts of queries, keys and values, which look alike.
+A smaller number of casts may be those of queries, keys and values, which look alike.
 """
 CAST_SHARE = 0.01
-"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
+"""Minimum share of these casts in the kernel time. Smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -90,8 +90,8 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tuple[Bool, Bool]:
-    """Returns whether each cast repeats an earlier cast in the same module call, and whether it repeats one in the
-    same step.
+    """Returns, for each cast, whether it repeats an earlier cast in the same module call, and whether it repeats an
+    earlier cast in the same step.
     """
     trace = s.trace
     module, step = _module(trace, cast), _step(s, cast)
@@ -104,9 +104,10 @@ def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tupl
 
 
 def _weights_again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> Bool:
-    """Returns whether each cast repeats a cast of the same weight in the same module and step, as under autocast.
+    """Returns, for each cast, whether it repeats a cast of the same weight in the same module and step. Autocast
+    causes such casts.
 
-    The second input of a matmul counts as a weight.
+    The second input of a matmul is regarded as a weight.
     """
     trace = s.trace
     above = np.append(trace.operator, MISSING)
@@ -148,7 +149,7 @@ def _firsts(trace: TraceTable, groups: Groups, row: Int64) -> Bool:
 
 
 def _there_and_back(trace: TraceTable, row: Int64, shape: Int64, kind: Int64) -> Bool:
-    """Returns whether the cast before or after each cast on its stream has the same shape and another type."""
+    """Returns, for each cast, whether the previous or next cast on its stream has the same shape and another type."""
     found = np.zeros(len(row), np.bool_)
     place = np.full(len(trace), MISSING, np.int64)
     place[row] = np.arange(len(row))

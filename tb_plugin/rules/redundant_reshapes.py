@@ -74,7 +74,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
-    """Returns whether the recorded result of each operator has the shape of the operator's first input."""
+    """Returns, for each operator, whether its recorded result has the same shape as its first input."""
     before = arguments(trace).shape_of(operators)
     after = np.full(len(trace) + 1, MISSING, np.int64)
     for column in trace.others:

@@ -48,7 +48,7 @@ METRICS = OF_RULES.adding(
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """Copies that seem to repeat an earlier copy. Sorted by row."""
+    """Copies that seem to repeat an earlier copy, sorted by row."""
 
     row: Int64
     is_first: Bool
@@ -59,8 +59,8 @@ class Repeats:
 def repeated_copies(trace: TraceTable) -> Repeats:
     """Returns the copies to devices that seem to copy the same data several times in each training step.
 
-    These copies have the same Python line, operator, shape and size, and their line copies nothing else. No batch
-    is loaded and no backward pass runs between them, because the data would then differ.
+    These copies have the same Python line, operator, shape and size, and this Python line makes no other copies. No
+    batch is loaded and no backward pass runs between these copies, because the data would then differ.
     """
     none = Repeats(np.empty(0, np.int64), np.empty(0, np.bool_))
     copies = copies_to_device(trace)
@@ -100,9 +100,9 @@ def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
 
 
 def _turns(trace: TraceTable) -> Int64:
-    """Returns the sorted start times of backward operators and of waits for a batch.
+    """Returns the start times of backward operators and of waits for a batch, sorted.
 
-    Empty if there are no backward operators.
+    Returns no times if there are no backward operators.
     """
     backward = name_matches(trace, search_pattern(BACKWARD))
     if not backward.any():

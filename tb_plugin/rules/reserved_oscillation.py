@@ -13,7 +13,7 @@ from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
-    """Reports the same problem as the memory view, for the device that returns the most memory."""
+    """Reports the same problem as the memory view, for the device that returns the most memory to the driver."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     window = window_of(s.trace, Params(steps=s.chosen))

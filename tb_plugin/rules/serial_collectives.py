@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 SERIAL_SHARE = 0.02
-"""Minimum share of the steps. Smaller shares are within step-to-step noise."""
+"""Minimum share of these collectives in the steps. Smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -41,7 +41,7 @@ METRICS = OF_RULES.adding(
 
 
 def serial_calls(found: Collectives) -> Bool:
-    """Returns whether this rule covers each collective."""
+    """Returns, for each collective, whether this rule applies."""
     return found.is_serial
 
 

@@ -26,11 +26,14 @@ _WORDS = Words(
     advice={},
 )
 MIN_SHARE_ABOVE_OTHERS = 0.5
-"""At least this share of the first step's excess must exceed the longest other step."""
+"""The excess of the first step is its time above the median.
+
+At least this share of the excess must lie above the longest other step.
+"""
 
 
 def is_slow(dur: Int64) -> bool:
-    """Returns whether the first duration is much longer than all others."""
+    """Returns whether the first duration is much longer than all other durations."""
     first, usual = int(dur[0]), usual_of(dur[1:])
     excess = first - usual.median
     far = first > FIRST * usual.median and excess > FAR * usual.deviation

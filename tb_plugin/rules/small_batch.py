@@ -13,12 +13,12 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.memory_limit import fullest_device
 
 MOSTLY_STARVED = 0.3
-"""Minimum share of the step in which the device waits for launches.
+"""Minimum share of the step during which the device waits for launches.
 
 The device is then busy for at most 70 % of the step.
 """
 ROOM = 0.5
-"""Maximum share of device memory in use. At this share, twice the memory in use fits on the device."""
+"""Maximum share of device memory in use. Up to this share, the program can double its memory use."""
 FED = 0.05
 # A larger batch needs more input, so data loading must be short.
 BATCHES = 2

@@ -25,16 +25,16 @@ Bool = npt.NDArray[np.bool_]
 BUCKET_BYTES = 25 << 20
 """Default bucket size of DistributedDataParallel."""
 MANY = 10
-"""Minimum number of collectives that the fix removes per step. Every training run has a few small ones."""
+"""Minimum number of collectives per step that the fix removes. Every training run has a few small collectives."""
 SMALL_BYTES = 64 << 10
-"""Smaller collectives are dominated by latency. The slowest network transfers this size in 7 us."""
+"""Maximum size of a small collective, whose time is mostly latency. The slowest network transfers this size in 7 us."""
 NETWORK = 10.0
 """Transfer rate that every network between devices reaches, in bytes per nanosecond.
 
-If the trace contains a higher rate, that rate is used instead.
+If a transfer in the trace is faster, its rate is used instead.
 """
 LATENCY_SHARE = 0.01
-"""Minimum share of the steps. Smaller shares are within step-to-step noise."""
+"""Minimum share of the saved latency in the steps. Smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -71,7 +71,7 @@ class _Small:
 
 
 def small_calls(s: Scene, found: Collectives) -> Bool:
-    """Returns whether this rule covers each collective."""
+    """Returns, for each collective, whether this rule applies."""
     return _small(s, found).is_small
 
 

@@ -15,7 +15,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 SMALL_SHARE = 0.1
-"""Minimum share of small packets in the packet time of a link. Every training run sends some small packets."""
+"""Minimum share of small packets in the time of all packets on a link. Every training run sends some small packets."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -63,9 +63,9 @@ def states_packets(trace: TraceTable) -> bool:
 
 
 def _packets(s: Scene) -> pa.Table | None:
-    """Returns the packets sent in the steps over links whose efficient packet size is known.
+    """Returns the packets that were sent in the steps over links whose efficient packet size is known.
 
-    None if no packets are recorded.
+    Returns None if no packets are recorded.
     """
     facts = facts_of(s.trace)
     if facts is None or not states_packets(s.trace):

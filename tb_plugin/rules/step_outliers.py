@@ -12,7 +12,7 @@ from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow
 from tb_plugin.rules.slow_first_step import is_slow
 
 BEYOND = 0.2
-"""Minimum excess of a slow step over the median step, as a share of that step."""
+"""Minimum excess of a slow step over the median step, as a share of the median step."""
 
 _ADVICE = {
     Cause.GARBAGE_COLLECTION: garbage_collection.RULE,
@@ -20,7 +20,7 @@ _ADVICE = {
     Cause.INPUT: data_loading.RULE,
     Cause.DRIVER_MEMORY: driver_memory_calls.RULE,
 }
-"""Rules whose advice is used if this idle cause has the largest difference."""
+"""For some idle causes, the rule whose advice is shown if this cause has the largest difference."""
 
 
 def _look(s: Scene) -> Detection | None:

@@ -27,11 +27,14 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ATTENTION_SHARE = 0.01
-"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
+"""Minimum share of unfused attention in the kernel time. Smaller shares save less than 1 % of a step."""
 MOST_BETWEEN = 8
 """Maximum number of kernels between the two matmuls, such as scale, mask, casts, softmax and dropout."""
 USUAL = 4
-"""Ratio of the peak 16-bit rate to the slowest rate of fused kernels. Includes recomputation in the backward pass."""
+"""Ratio of the peak rate for 16-bit numbers to the slowest rate of fused kernels.
+
+This includes recomputation in the backward pass.
+"""
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
 METRICS = OF_RULES.adding(
     define(
@@ -50,19 +53,22 @@ METRICS = OF_RULES.adding(
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Unfused attention. ``rows`` contains rows of the trace. The other fields contain indices into ``streams``."""
+    """Unfused attention computations.
+
+    ``rows`` contains rows of the trace. The other fields contain indices into ``streams``.
+    """
 
     softmax: Int64
     before: Int64
     after: Int64
-    """Second matmul, after each softmax. ``before`` contains the first one."""
+    """Second matmul of each attention computation, after the softmax. ``before`` contains the first matmul."""
     rows: Int64
     """The kernels between the two matmuls."""
 
 
 @cached_by_argument
 def unfused_attention(s: Scene) -> Attention:
-    """Returns the attention computations in the steps that use several kernels instead of a fused one."""
+    """Returns the attention computations in the steps that use several kernels instead of a single fused kernel."""
     trace, all_of = s.trace, streams(s.trace)
     words = trace.recorder.operators
     softmax = np.flatnonzero((all_of.kernel_class == KernelClass.NORMALISATION) & (all_of.operator != MISSING))
@@ -120,8 +126,9 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
-    """Returns the nearest work before and after each softmax on its stream that does not only process attention
-    scores; -1 = none.
+    """Returns, for each softmax, the nearest work before it and the nearest work after it on its stream; -1 = none.
+
+    Work that only processes attention scores, such as a mask, is ignored.
     """
     stops = ~np.isin(all_of.kernel_class, _BETWEEN)
     stop = np.flatnonzero(stops)
@@ -135,7 +142,10 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
-    """Returns whether each matmul has an input or output as large as the softmax. True if shapes are not recorded."""
+    """Returns, for each matmul, whether it has an input or output as large as the softmax.
+
+    True if shapes are not recorded.
+    """
     numbers, texts = largest_inputs(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
     counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
@@ -154,7 +164,8 @@ def _counts(text: str) -> set[int]:
 def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: Int64) -> tuple[Change, Change]:
     """Returns the lower and upper bound of the saving in the matmuls next to each softmax.
 
-    The forward pass has one matmul on each side of a softmax. The backward pass has two.
+    In the forward pass, there is one matmul before each softmax and one after it. In the backward pass, there are
+    two before and two after.
     """
     trace, every = s.trace, matrix_kernels(s.trace)
     batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)

@@ -1,4 +1,4 @@
-"""Runs of small kernels that could be fused."""
+"""Series of small kernels that could be fused."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MIN_OPERATORS = 3
-"""Minimum number of operators per run.
+"""Minimum number of operators per series of kernels.
 
 Two operators often work on different tensors, and one operator may launch several kernels.
 """
 MAX_KERNELS = 64
 """Maximum number of kernels that torch.compile fuses (torch._inductor.config.max_fusion_size)."""
 MIN_SHARE = 0.01
-"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
+"""Minimum share of these kernels in the kernel time. Smaller shares save less than 1 % of a step."""
 FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
     {
         KernelClass.NORMALISATION: "norm",
@@ -51,7 +51,7 @@ FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
         KernelClass.COPY: "copy",
     }
 )
-"""Kernel classes that a compiler can fuse, with the words for them in sentences."""
+"""Kernel classes that a compiler can fuse, each with a word for it in sentences."""
 UNFUSIBLE = (
     r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
 )
@@ -104,25 +104,26 @@ METRICS = OF_RULES.adding(
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Kernels that could be fused, in runs. Sorted by stream and time."""
+    """Kernels that could be fused, grouped into series of consecutive kernels. Sorted by stream and time."""
 
     row: Int64
     operator: Int64
     """Row of the operator that launched each kernel, -1 = unknown."""
     of: Int64
-    """Index of the run that contains each kernel."""
+    """Index of the series that contains each kernel."""
 
     @property
     def first(self) -> Bool:
-        """Returns whether each kernel is the first in its run."""
+        """Returns whether each kernel is the first in its series."""
         return np.append(True, self.of[1:] != self.of[:-1])[: len(self.of)]
 
 
 def fusible_runs(s: Scene) -> Runs:
-    """Returns runs of kernels that could be fused. A run has kernels of at least ``MIN_OPERATORS`` operators.
+    """Returns series of consecutive kernels that could be fused. Each series has kernels of at least
+    ``MIN_OPERATORS`` operators.
 
-    Any other work on the stream ends a run, except memsets and copies within the device. A new step also ends it.
-    So does a launch from another thread, because the backward pass is compiled separately.
+    A series ends at any other work on the stream, except memsets and copies within the device. A series also ends
+    at a new step, and at a launch from another thread, because the backward pass is compiled separately.
     """
     trace, all_of = s.trace, streams(s.trace)
     fusable = np.isin(all_of.kernel_class, list(FUSABLE)) & s.rows[all_of.row]
@@ -217,8 +218,8 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _class_words(trace: TraceTable, found: Runs) -> str:
-    """Returns the kernel classes that take at least a tenth of the time, largest first: ``elementwise, copy and
-    norm``.
+    """Returns the kernel classes that take at least a tenth of the time, largest first, such as ``elementwise, copy
+    and norm``.
     """
     time = sum_by(_classes(trace, found).astype(np.int64), trace.dur_ns[found.row], len(KernelClass))
     largest = [each for each in np.argsort(-time, kind="stable").tolist() if 10 * time[each] >= time.sum()]
@@ -238,10 +239,11 @@ def _all_but_longest(of: Int64, time: Int64) -> Int64:
 
 
 def _between(s: Scene, found: Runs) -> Int64:
-    """Returns the time in which each elementwise kernel passes tensors of equal shape to or from other such
-    kernels.
+    """Returns, for each elementwise kernel, the time for passing tensors of equal shape to or from adjacent
+    elementwise kernels.
 
-    Two consecutive kernels may work on different tensors, so at least three are required.
+    At least three such kernels must follow each other, because two consecutive kernels may work on different
+    tensors.
     """
     size = largest_inputs(s.trace, found.operator)
     elementwise = _classes(s.trace, found) == KernelClass.ELEMENTWISE

@@ -19,15 +19,17 @@ from tb_plugin.rules._streams import optimizer_steps
 Int64 = npt.NDArray[np.int64]
 
 MANY = 100
-"""Minimum number of kernels per optimizer step. Multi-tensor implementations launch a few dozen."""
+"""Minimum number of kernels per optimizer step. Multi-tensor implementations launch only a few dozen."""
 SERIES = 3
 """Minimum number of kernels per parameter. With fewer kernels, a fused optimizer hardly saves launches."""
 _RARE = 40
-"""An operator with fewer calls than the number of kernels divided by 40 does not run for every parameter."""
+"""An operator runs for every parameter only if it has at least as many calls as the number of kernels divided by
+this number.
+"""
 _PASSES = 2
-"""Maximum duration of a fused optimizer step, as a multiple of the longest kernel per parameter."""
+"""Maximum duration of a fused optimizer step, as a multiple of the time of each parameter's longest kernel."""
 _STAY = 10
-"""A fused optimizer makes at most one launch where the recorded one makes this many."""
+"""Minimum ratio of the launches of the recorded optimizer to the launches of a fused optimizer."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -101,7 +103,8 @@ def _look(s: Scene) -> Detection | None:
 def _series(s: Scene, row: Int64) -> Int64:
     """Returns the index of the first kernel of each parameter.
 
-    A parameter starts at the operator with the fewest calls, ignoring rare operators.
+    The kernels of a parameter start at the operator with the fewest calls. Operators that do not run for every
+    parameter are ignored.
     """
     trace = s.trace
     what = np.where(trace.operator[row] == MISSING, trace.name[row], trace.name[trace.operator[row]])

@@ -34,10 +34,10 @@ class Compilations:
     region: Int32
     """Index into ``names`` of the compiled region (-1 = unknown)."""
     names: tuple[str, ...]
-    """Names of regions, such as ``3/0``: the number of the function and the number of its compilation."""
+    """Names of compiled regions, such as ``3/0``: a function number and a compilation number."""
 
     def repeats(self) -> Bool:
-        """Returns, for each name, whether its function was compiled before."""
+        """Returns, for each region name, whether its function was compiled before."""
         return np.array([not name.endswith("/0") for name in self.names], np.bool_)
 
 
@@ -49,7 +49,10 @@ class Guards:
     region: Int32
     """Index of the compiled call that followed the guard check (-1 = none)."""
     compilation: Int32
-    """Index of the compilation that followed the guard check because no compiled code matched (-1 = none)."""
+    """Index of the compilation that followed the guard check (-1 = none).
+
+    A compilation follows if no compiled code matched.
+    """
 
 
 def spans_of(trace: TraceTable, row: Int64) -> Spans:
@@ -58,7 +61,7 @@ def spans_of(trace: TraceTable, row: Int64) -> Spans:
 
 @cached_by_argument
 def compilations_of(trace: TraceTable) -> Compilations:
-    """Returns all compilations in the trace. Step selection has no effect."""
+    """Returns all compilations in the trace, in all steps."""
     row = rows_in(trace, Cause.COMPILATION) if has_regions(trace) else np.empty(0, np.int64)
     parent = nest(trace.track[row], trace.start_ns[row], trace.ends(row)).parent
     row = row[parent == MISSING]
@@ -86,7 +89,7 @@ def _compile_ranges(trace: TraceTable) -> tuple[Int64, list[str]]:
 
 @cached_by_argument
 def guards_of(trace: TraceTable) -> Guards:
-    """Returns all guard checks in the trace. Step selection has no effect."""
+    """Returns all guard checks in the trace, in all steps."""
     pattern = trace.recorder.compiled.lookup
     none = np.empty(0, np.int64)
     if not pattern or not has_regions(trace):
@@ -114,8 +117,9 @@ def guards_of(trace: TraceTable) -> Guards:
 
 @cached_by_argument
 def cold_calls(trace: TraceTable) -> Bool:
-    """Returns whether each compiled call is cold, because it compiles code or is the first call of newly compiled
-    code.
+    """Returns, for each compiled call, whether it is cold.
+
+    A call is cold if it compiles code or is the first call of newly compiled code.
     """
     regions, compiled = regions_of(trace), compilations_of(trace)
     cold = np.zeros(len(regions.row), np.bool_)
@@ -163,7 +167,7 @@ def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
 def wrapper_times(trace: TraceTable) -> Int64:
     """Returns the wrapper overhead of each compiled call.
 
-    This is the time outside of graphs, operators, nested compiled calls, guard checks and compilation.
+    This is the time of the call, excluding graphs, operators, nested compiled calls, guard checks and compilation.
     """
     regions = regions_of(trace)
     row = regions.row
@@ -178,9 +182,7 @@ def wrapper_times(trace: TraceTable) -> Int64:
 
 
 def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns the time ranges in which wrapper overhead occurs in these compiled calls and in compiled calls nested
-    in them.
-    """
+    """Returns the time ranges of wrapper overhead in these compiled calls and in compiled calls nested in them."""
     row = regions_of(trace).row[call]
     found = EMPTY
     for track in np.unique(trace.track[row]).tolist():
@@ -190,8 +192,8 @@ def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
 
 
 def _covered(trace: TraceTable, track: int) -> Ranges:
-    """Returns the time ranges in which a thread runs anything in compiled calls that is not wrapper overhead, such
-    as operators or guard checks.
+    """Returns the time ranges in compiled calls in which a thread runs work that is not wrapper overhead, such as
+    operators or guard checks.
     """
     rows = np.concatenate((_busy(trace), compilations_of(trace).row))
     mine = rows[trace.track[rows] == track]

@@ -24,11 +24,14 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Breaks:
-    """Compiled calls made from another compiled call, sorted by time. ``call`` contains indices into ``regions_of``."""
+    """Compiled calls that another compiled call makes, sorted by time.
+
+    ``call`` contains indices into ``regions_of``.
+    """
 
     call: Int64
     function: Int64
-    """Number of the graph break. Breaks between the same two functions have the same number."""
+    """Number of the place of the graph break. Breaks between the same two functions have the same number."""
     cost_ns: Int64
     """Time of the guard checks before the call, plus the call's wrapper overhead."""
 
@@ -51,16 +54,16 @@ def functions_of(trace: TraceTable) -> Int64:
 
 
 def guard_times(trace: TraceTable) -> Int64:
-    """Returns the duration of the guard checks before each compiled call."""
+    """Returns, for each compiled call, the duration of the guard checks directly before it."""
     guards, call = guards_of(trace), checked_for(trace)
     led = np.flatnonzero(call != MISSING)
     return sum_by(call[led], trace.dur_ns[guards.row[led]], len(regions_of(trace).row))
 
 
 def checked_for(trace: TraceTable) -> Int64:
-    """Returns the index of the compiled call that follows each guard check (-1 = none).
+    """Returns, for each guard check, the index of the compiled call that follows (-1 = none).
 
-    If the check leads to a compilation, this is the first call of the newly compiled code.
+    If the check leads to a compilation, the following call is the first call of the newly compiled code.
     """
     guards = guards_of(trace)
     first_call = np.append(first_calls(trace), MISSING)[guards.compilation]
@@ -69,7 +72,7 @@ def checked_for(trace: TraceTable) -> Int64:
 
 @cached_by_argument
 def breaks_of(trace: TraceTable) -> Breaks:
-    """Returns all graph breaks in the trace. Step selection has no effect."""
+    """Returns all graph breaks in the trace, in all steps."""
     regions, function = regions_of(trace), functions_of(trace)
     call = np.flatnonzero(regions.parent != MISSING)
     pair: Groups = group(function[regions.parent[call]], function[call])
@@ -87,8 +90,8 @@ def place_of(trace: TraceTable, code: int) -> str | None:
 
 
 def cost_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns the time ranges in which guard checks and wrapper overhead occur in these compiled calls and in
-    compiled calls nested in them.
+    """Returns the time ranges of guard checks and wrapper overhead in these compiled calls and in compiled calls
+    nested in them.
     """
     guards = guards_of(trace)
     checks = guards.row[np.isin(checked_for(trace), call)]

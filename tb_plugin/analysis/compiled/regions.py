@@ -1,7 +1,7 @@
 """Calls of compiled code, with their graphs and origins.
 
-The first Python call inside a region is the compiled function. A call of a compiled wrapper counts as a call of the
-wrapped module.
+The first Python call inside a compiled call is the compiled function. A call of a compiled wrapper counts as a call
+of the wrapped module.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Regions:
     code: Int32
     """Name of the compiled function, which is the first Python call inside the call."""
     graph: Int32
-    """Name of the first graph that the call itself runs."""
+    """Name of the first graph that the compiled call itself runs."""
     backward: Int32
-    """Name of the first graph that runs in the backward pass of operators in the call."""
+    """Name of the first graph in the backward pass of the compiled call's operators."""
 
 
 @cached_by_argument
@@ -52,7 +52,7 @@ def has_regions(trace: TraceTable) -> bool:
 
 @cached_by_argument
 def regions_of(trace: TraceTable) -> Regions:
-    """Returns all compiled calls in the trace. Step selection has no effect."""
+    """Returns all compiled calls in the trace, in all steps."""
     row = np.flatnonzero(_ranges_named(trace, lambda text: text.startswith(REGION)))
     track, start, end = trace.track[row], trace.start_ns[row], trace.ends(row)
     parent = nest(track, start, end).parent
@@ -83,7 +83,7 @@ def regions_of(trace: TraceTable) -> Regions:
 def _ranges_named(trace: TraceTable, fits: Callable[[str], bool]) -> Bool:
     """Returns a mask of the host ranges whose name satisfies ``fits``.
 
-    Their event kind depends on the profiler version.
+    Such ranges have different event kinds in different profiler versions.
     """
     found: Bool = trace.strings.where(fits)[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return found
@@ -97,10 +97,10 @@ def _first(trace: TraceTable, owner: Int32, rows: Int64, count: int) -> Int32:
 
 
 def wrapped_calls(trace: TraceTable, row: Int64, parent: Int32) -> Int32:
-    """Returns the index of the compiled wrapper that directly encloses each module call (-1 = none).
+    """Returns, for each module call, the index of the compiled wrapper that directly encloses it (-1 = none).
 
     ``row`` is sorted by time, and ``parent`` contains indices into ``row``. If compiled code starts between a
-    wrapper and a module call, the wrapper does not wrap this call.
+    wrapper and a module call, the wrapper does not wrap this module call.
     """
     wrapper = trace.strings.where(lambda text: WRAPPER.match(module_label(text)) is not None)[trace.name[row]]
     found = np.where((parent != MISSING) & np.append(wrapper, False)[parent], parent, MISSING).astype(np.int32)

@@ -22,16 +22,18 @@ class Peak:
     time_ns: int
     value: int
     from_before: bool
-    """Whether memory is already at the peak level when the window or one of its steps starts."""
+    """Whether memory use is already at the peak level at the start of the window or at the start of one of its
+    steps.
+    """
 
 
 def peak_of(device: Device, window: MemoryRange) -> Peak:
-    """Returns the peak of allocated memory. If several peaks are equal, returns the earliest."""
+    """Returns the peak of allocated memory. If several peaks are equally high, returns the earliest peak."""
     return _highest(device, window, np.append(device.allocated, device.before))
 
 
 def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
-    """Returns the peak that allocated memory would have without the blocks in the mask ``some``."""
+    """Returns the peak of allocated memory if the blocks in the mask ``some`` had not been allocated."""
     blocks = device.blocks
     change = np.zeros(len(device.record) + 1, np.int64)
     np.add.at(change, blocks.begin[some], blocks.bytes[some])
@@ -41,13 +43,19 @@ def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
 
 
 def reserved_peak_of(device: Device, window: MemoryRange) -> Peak | None:
-    """Returns the peak of reserved memory, None if not recorded. If several peaks are equal, returns the earliest."""
+    """Returns the peak of reserved memory, None if reserved memory is not recorded.
+
+    If several peaks are equally high, returns the earliest peak.
+    """
     peak = _highest(device, window, np.append(device.reserved, MISSING))
     return None if peak.value == MISSING else peak
 
 
 def _highest(device: Device, window: MemoryRange, values: Int64) -> Peak:
-    """``values`` has one entry per event. The last entry is for the time before the first event."""
+    """Returns the peak of ``values``, which contains one entry per event.
+
+    The last entry is for the time before the first event.
+    """
     inside = np.flatnonzero(window.holds(device.time_ns))
     begins = window.begins
     # If a part starts at the peak level, report the event before it, because that event has an operator.

@@ -1,4 +1,4 @@
-"""Allocator events by device, with allocations matched to releases."""
+"""Allocator events by device. Each allocation is matched to its release."""
 
 from __future__ import annotations
 
@@ -27,20 +27,31 @@ class Blocks:
     release: Int64
     bytes: Int64
     begin: Int64
-    """Allocation of the block. If it is missing, the previous event at the same address; the block starts later."""
+    """Index of the event that allocated the block.
+
+    If this event is missing, index of the previous event at the same address; the block then starts later than this
+    event.
+    """
     end: Int64
-    """Release of the block. If it is missing, the next event at the same address; the block ends earlier."""
+    """Index of the event that released the block.
+
+    If this event is missing, index of the next event at the same address; the block then ends earlier than this
+    event.
+    """
     paired: Bool
-    """Whether the events at this address fit together. False if there is no address or an event is missing."""
+    """Whether the events at the block's address are consistent. False if there is no address or an event is missing."""
 
     def live(self, at: int) -> Bool:
-        """Returns whether each block is allocated after event ``at``, as far as known. -1 = before the first event."""
+        """Returns, for each block, whether it is allocated after event ``at``, as far as known. -1 = before the
+        first event.
+        """
         alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
         return alive
 
     def live_at(self, at: int) -> Bool:
-        """Returns whether each block is certainly allocated after event ``at``, which requires a recorded
-        allocation.
+        """Returns, for each block, whether it is certainly allocated after event ``at``.
+
+        This requires that its allocation is recorded.
         """
         # A block without an address may have been released, so it is not listed.
         told: Bool = self.live(at) & (self.allocation != MISSING) & (self.paired | (self.end != MISSING))
@@ -62,9 +73,12 @@ class Device:
     time_ns: Int64
     bytes: Int64
     allocated: Int64
-    """Bytes allocated after each event. If totals are not recorded, the change since the first event."""
+    """Number of bytes that are allocated after each event.
+
+    If totals are not recorded, the change since the first event.
+    """
     reserved: Int64
-    """Bytes reserved after each event (-1 = not recorded)."""
+    """Number of bytes that are reserved after each event (-1 = not recorded)."""
     has_totals: bool
     has_addresses: bool
     address: Int64
@@ -77,7 +91,7 @@ class Device:
 
     @property
     def before(self) -> int:
-        """Returns the bytes allocated before the first event."""
+        """Returns the number of bytes that were allocated before the first event."""
         return int(self.allocated[0] - self.bytes[0]) if len(self.record) else 0
 
     def at(self, time_ns: int) -> int:
@@ -89,15 +103,15 @@ class Device:
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64) - 1
 
     def level(self, at: int) -> int:
-        """Returns the bytes allocated after event ``at``. -1 = before the first event."""
+        """Returns the number of bytes that are allocated after event ``at``. -1 = before the first event."""
         return int(self.allocated[at]) if at >= 0 else self.before
 
 
 def name_in(trace: TraceTable, kind: int, number: int) -> str:
-    """Returns the trace's name of a device. If the trace has none, returns the name in the format of
+    """Returns the name that the trace gives a device. If the trace has none, returns the name in the format of
     ``torch.device``.
 
-    ``kind`` is PyTorch's number of the device type. Devices of the private-use type get the vendor's name
+    ``kind`` is PyTorch's number of the device type. For a device of the private-use type, the vendor's name is used
     (``npu:0``).
     """
     meant = [device for device in trace.devices if device.ordinal == number and kind != HOST_TYPE]
@@ -109,16 +123,16 @@ def name_in(trace: TraceTable, kind: int, number: int) -> str:
 def devices_of(trace: TraceTable) -> list[Device]:
     """Returns the devices that use PyTorch's allocator.
 
-    Accelerators come first, by type and number. The host is last.
+    Accelerators come first, sorted by type and number. The host is last.
     """
     return [device for device in allocators_of(trace) if not device.allocator]
 
 
 def allocators_of(trace: TraceTable) -> list[Device]:
-    """Returns one entry for each device and allocator.
+    """Returns one entry for each pair of device and allocator.
 
-    Devices with PyTorch's allocator come first: accelerators by type and number, then the host. Other allocators
-    follow, sorted by name.
+    Entries for PyTorch's allocator come first: accelerators by type and number, then the host. Entries for other
+    allocators follow, sorted by name.
     """
     memory, stated = trace.memory, trace.reported_memory.allocator
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)

@@ -31,19 +31,19 @@ MIN_UNUSED_SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Swings:
-    """Drops and rises of reserved memory. ``first`` and ``rises`` are indices into the device's events."""
+    """Decreases and increases of reserved memory. ``first`` and ``rises`` are indices into the device's events."""
 
     peak_bytes: int
     count: int
     returned_bytes: int
     first: int
-    """Event with the first drop."""
+    """Event in which reserved memory decreases for the first time."""
     rises: Int64
-    """For each drop, the event with the first rise after it."""
+    """For each decrease of reserved memory, the event in which reserved memory next increases."""
 
 
 def swings_of(device: Device, window: MemoryRange) -> Swings | None:
-    """Returns the drops and rises of reserved memory, None if they are too few or too small."""
+    """Returns the decreases and increases of reserved memory, None if there are too few or if all are too small."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0:
         return None
@@ -61,9 +61,10 @@ def swings_of(device: Device, window: MemoryRange) -> Swings | None:
 def swings_notice(
     trace: TraceTable, device: Device, swings: Swings, calls: DriverCalls, asks: str = "", who: Sequence[Figure] = ()
 ) -> Notice:
-    """Returns the finding that reserved memory drops and rises repeatedly.
+    """Returns the finding that reserved memory repeatedly decreases and increases.
 
-    ``asks`` is a sentence about the largest request after a drop. ``who`` contains the numbers in this sentence.
+    ``asks`` is a sentence about the largest memory request after a decrease. ``who`` contains the numbers in this
+    sentence.
     """
     driver = calls.usual_ns / calls.steps_ns if calls.usual_calls and calls.steps_ns else 0.0
     figures = [
@@ -105,9 +106,9 @@ def swings_notice(
 
 
 def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int, int] | None:
-    """Returns the device's memory size and the bytes that were never reserved; None if unknown.
+    """Returns the device's memory size, and the number of bytes that were never reserved; None if unknown.
 
-    Only PyTorch's allocator is supported, because other allocators share the device with it.
+    Only PyTorch's allocator is supported, because other allocators share the device with PyTorch's allocator.
     """
     if device.allocator:
         return None
@@ -118,7 +119,7 @@ def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int
 
 
 def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notice | None:
-    """Returns the finding that much device memory was never reserved; None if little memory remained."""
+    """Returns the finding that a large part of the device memory was never reserved; None if this part is small."""
     found = room_of(trace, device, window)
     if found is None or found[1] < MIN_UNUSED_SHARE * found[0]:
         return None

@@ -1,4 +1,4 @@
-"""The requested time window or steps of allocator events."""
+"""The requested time window or steps, for allocator events."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class MemoryRange:
     end_ns: int
     parts: Ranges
     is_end_recorded: bool = True
-    """Whether later events are loaded too. False for a trace that was opened as a window."""
+    """Whether events after the time window are loaded too. False for a trace that was opened as a window."""
 
     def holds(self, times: Int64) -> Bool:
-        """Returns whether each time is in one of the ``parts``."""
+        """Returns, for each time, whether it is in one of the ``parts``."""
         return contains(self.parts, times)
 
     @property
@@ -38,7 +38,7 @@ class MemoryRange:
 
 
 def window_of(trace: TraceTable, params: Params) -> MemoryRange:
-    """Returns the requested time window. Raises BadRequest if it ends before it starts."""
+    """Returns the requested time window. Raises BadRequest if the end of the window precedes its start."""
     times = np.concatenate((trace.memory.time_ns, trace.totals.time_ns))
     first = min(trace.coverage.start_ns, int(times.min(initial=trace.coverage.start_ns)))
     last = max(trace.coverage.end_ns, int(times.max(initial=trace.coverage.end_ns)))

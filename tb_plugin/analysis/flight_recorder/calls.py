@@ -1,4 +1,4 @@
-"""Tables of the calls and process groups of one rank."""
+"""Tables of one rank's calls and process groups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HIDDEN = ("record_number", "p2p_number", "source_rank", "destination_rank", "ca
 
 @cached_by_argument
 def calls_of(flight: Flight) -> pa.Table:
-    """Returns one row per call, in the order of the records. Columns are named by metric keys."""
+    """Returns one row per call, in the order of the records. The column names are metric keys."""
     records = flight.records
     origin = flight.origin_ns
     name = _dictionary(records["name"])
@@ -71,7 +71,7 @@ def calls_of(flight: Flight) -> pa.Table:
 
 
 def calls_frame(flight: Flight) -> Frame:
-    """Returns the table of all calls, last call first. A hanging rank hangs in its last call."""
+    """Returns the table of all calls, last call first, because a hanging rank hangs in its last call."""
     data = calls_of(flight)
     order = np.argsort(-data["record_number"].to_numpy(), kind="stable")
     all_by_state = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
@@ -88,7 +88,7 @@ def calls_frame(flight: Flight) -> Frame:
 
 
 def groups_frame(flight: Flight) -> Frame:
-    """Returns the table of process groups, with the progress of the rank in each."""
+    """Returns the table of process groups, including the rank's progress in each group."""
     data, groups = calls_of(flight), _groups(flight)
     sequence = pc.fill_null(data["sequence"], -1).to_numpy()
     done = pc.fill_null(data["call_finished"], False).to_numpy()
@@ -121,7 +121,7 @@ def groups_frame(flight: Flight) -> Frame:
 
 
 def _known_by(records: pa.Table) -> pa.Array:
-    """Why each call counts as finished; null if it is unfinished."""
+    """Returns, for each call, the reason why it counts as finished; null if the call is unfinished."""
     by_state = pc.fill_null(pc.equal(_texts(records["state"]), "completed"), False)
     texts = pc.if_else(records["retired"], "removed by the recorder", "later call completed").cast(pa.large_string())
     return pc.if_else(records["finished"], pc.if_else(by_state, _BY_STATE, texts), None)
@@ -150,7 +150,7 @@ def _groups(flight: Flight) -> Groups:
 
 
 def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
-    """Returns ranks as text with ranges, such as ``0-3, 6``. It has at most ``most`` ranges."""
+    """Formats ranks as text with ranges, such as ``0-3, 6``. The text contains at most ``most`` ranges."""
     runs: list[list[int]] = []
     for rank in sorted(set(ranks)):
         if runs and rank == runs[-1][1] + 1:
@@ -162,8 +162,10 @@ def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
 
 
 def redundant_group_column(calls: pa.Table) -> tuple[str, ...]:
-    """Returns ``("group",)`` if group descriptions identify all groups, so that their names are redundant; else
-    ``()``.
+    """Returns ``("group",)`` if group descriptions identify all groups, so that the column of group names is
+    redundant.
+
+    Otherwise returns ``()``.
     """
     names, descriptions = (calls[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
     pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))
@@ -174,26 +176,32 @@ def redundant_group_column(calls: pa.Table) -> tuple[str, ...]:
 
 
 def columns_of(data: pa.Table, hidden: Sequence[str] = ()) -> list[Column]:
-    """Returns the columns of a table of calls, groups or ranks. Columns without values are hidden."""
+    """Returns the columns of a table of calls, groups or ranks. Columns that contain no values are hidden."""
     empty = [key for key in data.column_names if len(data) and data[key].null_count == len(data)]
     return METRICS.columns(*data.column_names, hidden=(*hidden, *empty))
 
 
 def group_text(call: Mapping[str, object]) -> str:
-    """Returns the description of a call's process group; if it has none, its name."""
+    """Returns the description of a call's process group. If the group has no description, returns its name."""
     description = call["group_description"]
     return str(call["group"] or "") if description in _NO_DESCRIPTION else str(description)
 
 
 def line_of(stack: str) -> str | None:
-    """Returns the innermost stack frame in user code, or else the innermost frame; None without frames."""
+    """Returns the innermost stack frame in user code.
+
+    If there is none, returns the innermost frame; None if the stack is empty.
+    """
     frames = stack.split("\n") if stack else []
     own = (frame for frame in frames if not package_of(frame)[1] and not frame.startswith("<"))
     return next(own, frames[0] if frames else None)
 
 
 def _peers(operation: str) -> tuple[int | None, int | None]:
-    """Parses the ranks in ``send 1->2``, ``recv 3<-0`` and ``recv 3<-?``. Returns the sender, then the receiver."""
+    """Parses the ranks in ``send 1->2``, ``recv 3<-0`` and ``recv 3<-?``.
+
+    Returns the sending rank and the receiving rank.
+    """
     match = _PEERS.search(operation)
     if match is None:
         return None, None

@@ -17,9 +17,10 @@ Bool = npt.NDArray[np.bool_]
 
 
 def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: EventKind) -> Int32:
-    """Returns, for each row, the innermost scope of these kinds that encloses it in its capture.
+    """Returns, for each row, the innermost scope of these kinds that encloses the row in its capture.
 
-    The result is an index into the scopes of ``origins_of``. -1 = none, or the row is not replayed work.
+    The result is an index into the scopes of ``origins_of``. -1 if there is no such scope, or if the row is not
+    replayed work.
     """
     if not has_replays(trace):
         return np.full(len(rows), MISSING, np.int32)
@@ -31,7 +32,8 @@ def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: Even
 def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
     """Returns the operator name of each device row, as a string id.
 
-    For replayed work, this is the captured operator; for other work, the operator that launched it.
+    For replayed work, this is the name of the captured operator. For other work, it is the name of the operator
+    that launched the work.
     """
     names: Int64 = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
@@ -42,13 +44,13 @@ def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
 
 
 def has_operator(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
-    """Returns, for each device row, whether its launch or its capture is inside an operator."""
+    """Returns, for each device row, whether an operator encloses its launch or its capture."""
     found: Bool = (trace.operator[rows] != MISSING) | (scopes_behind(trace, rows, EventKind.OPERATOR) != MISSING)
     return found
 
 
 def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
-    """Returns, for each device row, whether its operator can use matrix units. The operator name decides."""
+    """Returns, for each device row, whether its operator can use matrix units, according to the operator name."""
     found: Bool = np.append(trace.matrix_eligible, False)[trace.operator[rows]]
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
     known = scope != MISSING
@@ -58,11 +60,11 @@ def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
 
 
 def counted_scopes(trace: TraceTable, work: Int64, bears: Bool) -> tuple[Int32, Bool]:
-    """Returns the scope to which the time of each device row is added (-1 = none).
+    """Returns the scope to which the time of each device row is added (-1 = none), and a mask of the rows that are
+    attributed to a forward operator.
 
-    For backward work, this is the scope of the forward operator. But if a backward scope selected by ``bears``
-    encloses the work, the work's own scope is returned. The second result marks work that was moved to a forward
-    operator.
+    Backward work is attributed to the scope of the forward operator, unless a backward scope selected by ``bears``
+    encloses the work. The work is then attributed to its own scope.
     """
     origins = origins_of(trace)
     behind = origins.at(work)

@@ -1,6 +1,6 @@
 """Payloads on how replayed work was matched to operators.
 
-All shares are shares of device time.
+All shares in these payloads are shares of device time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
 
 
 def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
-    """Returns how each replayed row was matched to an operator or module; ``Way.GRAPH`` if unmatched."""
+    """Returns, for each replayed row, how it was matched to an operator or module; ``Way.GRAPH`` if unmatched."""
     origins = origins_of(trace)
     ways = origins.way if kind == EventKind.OPERATOR else origins.module_way
     found = ways[np.searchsorted(origins.work, rows)].copy()
@@ -55,7 +55,7 @@ def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
 
 
 def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Breakdown | None:
-    """Returns the device time of replays by ``Way``; None if nothing was matched."""
+    """Returns the device time of replays, by the ``Way`` of matching; None if no replayed work was matched."""
     if not has_replays(trace):
         return None
     rows = work[np.isin(work, origins_of(trace).work)]

@@ -31,7 +31,7 @@ _MAKES = {CallRole.LAUNCH: EventKind.KERNEL, CallRole.COPY: EventKind.MEMCPY, Ca
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """Launch sequences, without scopes. ``source`` is the host row that launched each node."""
+    """Launch sequences that have no scopes. ``source`` is the host row that launched each node."""
 
     sequences: Sequences = field(default_factory=Sequences)
     source: Int64 = no_rows(np.int64)
@@ -39,9 +39,10 @@ class Recorded:
 
 @cached_by_argument
 def captured_in(trace: TraceTable) -> Captured:
-    """Returns the sequences that graphs can match: the captures in the trace, then its eager work.
+    """Returns the sequences that can be matched to graphs: first the captures in the trace, then the eager work in
+    the trace.
 
-    The trace need not contain replays.
+    The trace does not have to contain replays.
     """
     parts = (captures(trace), eager_sequences(trace))
     scopes, scope = scopes_around(trace, np.concatenate([part.source for part in parts]))
@@ -59,8 +60,9 @@ def captured_in(trace: TraceTable) -> Captured:
 def captures(trace: TraceTable) -> Recorded:
     """Returns the launches recorded during graph captures: one sequence per capture, sorted by time.
 
-    A launch belongs to the capture on its thread. If there is none, it belongs to the capture on the thread that
-    waits for it, or else to the only active capture. Launches that ran device work were not captured.
+    A launch belongs to the capture on its thread or, if there is none, to the capture on the thread that waits for
+    its thread. If neither thread has a capture, the launch belongs to the only active capture. Launches that ran
+    device work are excluded, because they were not captured.
     """
     track, start, end = _windows(trace)
     if not len(start):
@@ -102,7 +104,9 @@ def captured_by(trace: TraceTable, thread: int) -> Ranges:
 
 @cached_by_argument
 def eager_sequences(trace: TraceTable) -> Recorded:
-    """Returns the device work launched outside of graphs: one sequence per thread and device, in launch order."""
+    """Returns the device work that is launched eagerly, not by graphs: one sequence per thread and device, in
+    launch order.
+    """
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, work)
     is_eager = source != MISSING
@@ -130,9 +134,9 @@ def eager_sequences(trace: TraceTable) -> Recorded:
 
 @cached_by_argument
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
-    """Thread, start and end of each capture. Sorted by start; ties: longest first.
+    """Returns the thread, start and end of each capture, sorted by start, then longest first.
 
-    A capture lasts from its begin call to its end call.
+    A capture lasts from the call that starts it to the call that ends it.
     """
     begins, ends = trace.calls_that(CallRole.CAPTURE), trace.calls_that(CallRole.CAPTURED)
     waiting: dict[int, list[int]] = {}
@@ -152,7 +156,10 @@ def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
 
 
 def _launches(trace: TraceTable) -> Int64:
-    """Rows of launches that ran no device work. They create graph nodes instead. Nested calls count once."""
+    """Returns the rows of launches that ran no device work, because they create graph nodes instead.
+
+    Nested calls count as one launch.
+    """
     is_call = np.append(trace.calls_that(*_MAKES), False)
     outer = np.flatnonzero(is_call)
     above = np.where(is_call[trace.parent[outer]], trace.parent[outer], MISSING)
@@ -171,7 +178,7 @@ def _roles(trace: TraceTable) -> npt.NDArray[np.uint8]:
 
 
 def _only_open(track: Int32, start: Int64, end: Int64, time: Int64) -> Int32:
-    """Thread of the active capture at each time; -1 if there is no active capture or more than one."""
+    """Returns the thread of the active capture at each time; -1 if no capture or more than one capture is active."""
     moments = np.unique(np.concatenate((start, end)))
     change = np.zeros(len(moments) + 1, np.int64)
     threads = np.zeros(len(moments) + 1, np.int64)

@@ -22,18 +22,18 @@ class Tied:
 
     scopes: Scopes
     of: Mapping[int, Int32]
-    """Maps each graph to the scopes of its matched nodes, from the first node on (-1 = none)."""
+    """Maps each graph to the scopes of its matched nodes, starting from the first node (-1 = none)."""
     disagreeing: Mapping[int, tuple[int, int, int]]
-    """Maps each graph to the first node with contradicting scopes, and to two of these scopes."""
+    """Maps each graph to the first node whose scopes contradict each other, and to two of these scopes."""
 
 
 def agreed_scopes(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
     """Returns the scopes of graph nodes on which all matches of a graph agree.
 
-    ``sizes[g]`` is the number of nodes of graph g to match. ``starts[g]`` contains where each match starts in
-    ``scope``, the scope of each launch. The scopes of a single match do not change. Several matches must agree on
-    the operator of each node. The scopes are compared in less and less detail until they agree: with all arguments,
-    by names, by operators and modules, by operators alone.
+    ``sizes[g]`` is the number of nodes of graph g to match. ``scope`` is the scope of each launch, and
+    ``starts[g]`` contains the index in ``scope`` where each match starts. All matches must agree on the operator of
+    each node. Scopes that contradict each other in details, such as arguments, are reduced to the details on which
+    they agree.
     """
     if all(len(at) == 1 for at in starts.values()):
         alone = {graph: scope[int(at[0]) : int(at[0]) + sizes[graph]] for graph, at in starts.items()}
@@ -67,7 +67,10 @@ def agreed_scopes(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes:
 def _agreed(
     scope: Int32, starts: Int64, size: int, levels: Sequence[Int32], offsets: Int64
 ) -> Int32 | tuple[int, int, int]:
-    """The scope of each node. If scopes contradict each other, the first such node and two of its scopes."""
+    """Returns the scope of each node.
+
+    If scopes contradict each other, returns the first node with a contradiction and two of its scopes.
+    """
     first = scope[int(starts[0]) : int(starts[0]) + size]
     if len(starts) == 1:
         return first

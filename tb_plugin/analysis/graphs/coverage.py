@@ -1,4 +1,4 @@
-"""Device time matched to operators, modules and phases."""
+"""Device time that is matched to operators, modules and phases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 class Tie(IntEnum):
-    """How device work was matched. Replays have the values of ``Way``."""
+    """How device work was matched. For replays, the values are those of ``Way``."""
 
     ANNOTATION = Way.ANNOTATION
     CAPTURE = Way.CAPTURE
@@ -41,11 +41,14 @@ _ANY = (*_OPERATOR, *_MODULE)
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Sums of device time in nanoseconds. Each array has one value per ``Tie``, and the values sum to ``total_ns``."""
+    """Sums of device time in nanoseconds.
+
+    Each array has one value per ``Tie``; the sum of the values is ``total_ns``.
+    """
 
     total_ns: int
     before_ns: int
-    """Device time with an operator that is known without captures."""
+    """Device time of work whose operator is known even if captures are not used."""
     operator: Int64
     module: Int64
     any: Int64
@@ -65,7 +68,9 @@ def coverage(trace: TraceTable, rows: Int64) -> Coverage:
 
 
 def tie_of_rows(trace: TraceTable, rows: Int64) -> tuple[UInt8, UInt8, UInt8]:
-    """Returns three ``Tie`` values for each row: to an operator, to a module or phase, and to any of these."""
+    """Returns three ``Tie`` values for each row: how it is matched to an operator, how it is matched to a module or
+    phase, and how it is matched to any of the three.
+    """
     origins = origins_of(trace)
     replayed = np.isin(rows, origins.work)
     around, outer = scopes_around(trace, launched_by(trace, rows))

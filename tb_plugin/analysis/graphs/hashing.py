@@ -23,14 +23,17 @@ def hash_numbers(values: npt.NDArray[np.integer]) -> UInt64:
 
 
 def sequence_hashes(token: npt.NDArray[np.integer], begin: Int64) -> UInt64:
-    """Returns a hash of each sequence ``token[begin[i]:begin[i + 1]]``. Sequences must not be empty."""
+    """Returns a hash of each sequence ``token[begin[i]:begin[i + 1]]``. No sequence may be empty."""
     place = np.arange(len(token)) - np.repeat(begin[:-1], np.diff(begin))
     values = hash_numbers(hash_numbers(token).view(np.int64) ^ hash_numbers(place).view(np.int64))
     return np.add.reduceat(values, begin[:-1]) if len(values) else np.empty(0, np.uint64)
 
 
 class Rolling:
-    """Rolling hash: hashes any subsequence in constant time. Equal subsequences have equal hashes."""
+    """Rolling hash of a sequence.
+
+    The hash of any subsequence is computed in constant time. Equal subsequences have equal hashes.
+    """
 
     def __init__(self, token: npt.NDArray[np.integer]) -> None:
         values = hash_numbers(token)

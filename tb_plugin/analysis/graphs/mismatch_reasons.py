@@ -32,19 +32,22 @@ _FIELDS = {"grid": " with the grid ", "block": " with the block "}
 
 @dataclass(frozen=True)
 class Refusal:
-    """A recording that could not be matched to a graph, and the reason."""
+    """A recording that could not be matched to a graph, and the reason for the failure."""
 
     source: str
-    """Name of the other recording on the page; "" for the trace itself."""
+    """Name of the other recording on the page; "" if the recording is the trace itself."""
     graph: int
     position: int
-    """Index of the first node that differs, from 0."""
+    """Index of the first node that differs. The first node has index 0."""
     text: str
-    """Reason for the user. In this text, the first node has number 1."""
+    """Reason for the failure, as text for the user. In this text, the first node has number 1."""
 
 
 def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured) -> Refusal | None:
-    """Describes how the most similar capture differs from a graph. Returns None if there are no captures."""
+    """Returns a description of how the most similar capture differs from a graph.
+
+    Returns None if there are no captures.
+    """
     sequences = told.sequences
     captured = np.flatnonzero(sequences.is_capture & (np.diff(sequences.begin) > 0))
     if not len(captured):
@@ -75,7 +78,10 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
 
 
 def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, int, int], scopes: Scopes) -> Refusal:
-    """Describes a disagreement between several matches. ``at`` contains the node and two of its scopes."""
+    """Returns a description of a contradiction between several matches.
+
+    ``at`` contains the node and two of its scopes.
+    """
     position, first, other = at
     texts = " and ".join(_path(strings, scopes, scope) for scope in (first, other))
     return Refusal(
@@ -87,12 +93,12 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
 
 
 def too_often(source: str, graph: int) -> Refusal:
-    """Returns the refusal of a graph that has too many candidates to compare."""
+    """Returns the ``Refusal`` for a graph that has too many candidates to compare."""
     return Refusal(source, graph, 0, "Too many recorded places have similar work, so not all of them were compared.")
 
 
 def short_name(name: str) -> str:
-    """Returns a kernel name without brackets, return type and namespaces."""
+    """Returns a kernel name after removing brackets, return type and namespaces."""
     text = (readable_names([name])[0] or name).removeprefix("void ")
     if not _TYPES.search(text):
         return name

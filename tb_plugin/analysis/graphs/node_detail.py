@@ -23,7 +23,7 @@ ORIGIN = define(
 
 
 class Origin:
-    """Scopes in the capture that enclose the launch of a replayed row."""
+    """Captured scopes that enclose the launch of a replayed row."""
 
     def __init__(self, trace: TraceTable, row: int) -> None:
         self._trace = trace
@@ -40,7 +40,7 @@ class Origin:
         return bool(self._around)
 
     def figures(self) -> Figures:
-        """Returns the innermost operator with its inputs, and how it was matched."""
+        """Returns the innermost operator, its inputs, and how the operator was matched."""
         figures: list[Figure] = []
         operators = self._of(EventKind.OPERATOR)
         if operators:
@@ -55,7 +55,7 @@ class Origin:
     def modules(self) -> str:
         """Returns the names of the enclosing modules, outermost first, separated by ``;``.
 
-        Backward work has the modules of its forward operator.
+        For backward work, these are the modules of the forward operator.
         """
         found = self._of(EventKind.MODULE)
         forward = [int(self._scopes.forward[at]) for at in self._of(EventKind.OPERATOR)[:1]]
@@ -69,7 +69,7 @@ class Origin:
     def stack(self) -> str:
         """Returns the recorded call stack of the operator, innermost frame first, separated by ``;``.
 
-        If none is recorded, returns the Python calls that enclose the launch.
+        If no call stack is recorded, returns the Python calls that enclose the launch.
         """
         for at in self._of(EventKind.OPERATOR):
             if self._scopes.stack[at] != MISSING:

@@ -39,9 +39,12 @@ class Way(IntEnum):
     CAPTURE = 1
     """The capture is in the same trace."""
     CAPTURE_TRACE = 2
-    """Another trace of the run, or one selected by the user, has the capture or runs the same work eagerly."""
+    """Another trace contains the capture or runs the same work eagerly.
+
+    That trace belongs to the same run or was selected by the user.
+    """
     EAGER = 3
-    """The same work runs eagerly in this trace, and all such runs have the same scopes."""
+    """The same work is executed eagerly in this trace, and always has the same scopes."""
     GRAPH = 4
     """Unmatched: only the scopes that enclose the graph launch are known."""
 
@@ -51,7 +54,7 @@ class Agreement:
     """A capture that matches only the first nodes of a graph."""
 
     source: str
-    """Name on the page of the recording that contains the capture; "" for the trace itself."""
+    """Name on the page of the recording that contains the capture; "" if the recording is the trace itself."""
     agreeing: int
     nodes: int
     """Number of nodes in the graph or in its capture, whichever is larger."""
@@ -62,26 +65,28 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """Scopes of replayed work.
+    """Captured scopes of replayed work.
 
-    ``work`` contains the replayed rows in ascending order. ``scope`` is the index of the scope of each row (-1 =
-    unknown).
+    ``work`` contains the replayed rows in ascending order. ``scope`` contains the index of the scope of each of
+    these rows (-1 = unknown).
     """
 
     work: Int64 = no_rows(np.int64)
     scope: Int32 = no_rows(np.int32)
     way: UInt8 = no_rows(np.uint8)
-    """How the operator of each row was matched. For rows without an operator, how their scope was matched."""
+    """How the operator of each row was matched. For a row without an operator, how the scope of the row was matched."""
     scopes: Scopes = field(default_factory=Scopes)
     module_way: UInt8 = no_rows(np.uint8)
     """How the module or phase of each row was matched; ``Way.GRAPH`` if unmatched."""
     refusals: tuple[Refusal, ...] = ()
-    """Reasons why matching failed: one per graph and recording."""
+    """Reasons for failed matches: one per graph and recording."""
     agreements: Mapping[int, Agreement] = field(default_factory=dict)
-    """Maps graphs to the captures that match only their first nodes."""
+    """Maps each incompletely matched graph to the capture that matches its first nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the index of the scope of each row. -1 = unknown, or the row is not replayed work."""
+        """Returns the index of the scope of each row. -1 if the scope is unknown, or if the row is not replayed
+        work.
+        """
         if not len(self.work):
             return np.full(len(rows), MISSING, np.int32)
         place = np.minimum(np.searchsorted(self.work, rows), len(self.work) - 1)
@@ -89,7 +94,7 @@ class Origins:
 
 
 class _Known:
-    """Scope of each graph node, as far as matching has found it, and how it was matched."""
+    """Scope of each graph node, if a match was found, and how the node was matched."""
 
     def __init__(self, trace: TraceTable) -> None:
         self.graphs = replays_of(trace).graphs
@@ -121,7 +126,7 @@ class _Known:
         self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
 
     def by_starts(self, *sources: tuple[Captured, Way]) -> None:
-        """Matches the first nodes of graphs to the captures with the longest common prefix."""
+        """Matches the first nodes of each graph to the captures with which the graph has the longest common prefix."""
         left = np.flatnonzero(self.is_left).tolist()
         found = [longest_starts(self.graphs, left, told) for told, _ in sources]
         best = {graph: max((each[graph].length for each in found if graph in each), default=0) for graph in left}
@@ -149,7 +154,8 @@ class _Known:
     ) -> None:
         """Stores the scopes of matched graphs.
 
-        ``sizes`` is how many nodes of each graph were matched, from the first one on (None = all nodes).
+        ``sizes`` contains the number of matched nodes of each graph, starting from the first node (None = all
+        nodes).
         """
         if not starts:
             return
@@ -169,7 +175,7 @@ class _Known:
 
 @cached_by_argument
 def origins_of(trace: TraceTable) -> Origins:
-    """Returns the origins of all replayed work in the trace, inside and outside the selected steps."""
+    """Returns the captured scopes of all replayed work in the trace, in all steps."""
     if not has_replays(trace):
         return Origins()
     replays = replays_of(trace)
@@ -217,7 +223,7 @@ def _all_scopes(told: Captured) -> ScopesAt:
 
 
 def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
-    """Scopes of the eager work that matches a graph. Other eager work is skipped to save time."""
+    """Returns the scopes of the eager work that matches a graph. All other eager work is skipped to save time."""
     change = np.zeros(len(ran.source) + 1, np.int64)
     for graph, places in starts.items():
         np.add.at(change, places, 1)

@@ -27,7 +27,7 @@ LEAST_SHARE = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """The captures that have the longest common prefix with a graph."""
+    """The captures with which a graph has the longest common prefix."""
 
     length: int
     nodes: int
@@ -36,11 +36,12 @@ class Start:
 
 
 def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dict[int, Start]:
-    """Returns the longest common prefix of each graph with a capture. A graph that matches completely is omitted.
+    """Returns, for each graph, the longest common prefix with a capture. Graphs that match a capture completely are
+    omitted.
 
-    Profilers may lose nodes but do not change them. So one side must contain all nodes of the other in the same
-    order. Kernels match by name. A kernel without a name only matches if a named kernel after it matches. A prefix
-    needs at least 8 named kernels and a quarter of the nodes on both sides.
+    Nodes may be missing in a graph or in a capture, but not in both. Kernels match by name. A kernel without a name
+    matches only if a named kernel after it matches. A prefix needs at least 8 named kernels, and at least a quarter
+    of the nodes of both the graph and the capture.
     """
     sequences = told.sequences
     sizes = np.diff(sequences.begin)
@@ -64,7 +65,7 @@ def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dic
 
 
 class _Captures:
-    """Captures grouped by content. Captures with equal content are compared once."""
+    """Captures grouped by content. Captures that have the same content are compared only once."""
 
     def __init__(self, graphs: Graphs, told: Captured, captured: Int64, sizes: Int64) -> None:
         self._graphs, self._sequences = graphs, told.sequences
@@ -82,13 +83,15 @@ class _Captures:
         self._sizes = sizes[self._unlike]
 
     def is_sure(self, graph: int) -> bool:
-        """Returns whether the order of a graph's nodes is known: from node ids, or because one stream ran them all."""
+        """Returns whether the order of a graph's nodes is known: from node ids, or because a single stream ran all
+        nodes.
+        """
         return bool((self._graphs.node[self._graphs.nodes(graph)] != MISSING).all() or self._graphs.is_ordered[graph])
 
     def longest(self, graph: int) -> Start | None:
-        """Returns the captures with the longest common prefix.
+        """Returns the captures with which a graph has the longest common prefix.
 
-        None if the prefix is too short, or if a capture matches completely.
+        Returns None if the prefix is too short, or if a capture matches the graph completely.
         """
         nodes = self._graphs.nodes(graph)
         size = nodes.stop - nodes.start
@@ -112,7 +115,9 @@ class _Captures:
         return Start(most, whole, np.sort(self._captured[np.isin(self._content, best)]))
 
     def _agreeing(self, graph: int, place: int) -> int:
-        """Number of nodes that certainly match a capture, from the first node on; 0 if there are too few."""
+        """Returns the number of nodes, starting from the first node, that certainly match a capture; 0 if there are
+        too few.
+        """
         nodes, number = self._graphs.nodes(graph), int(self._unlike[place])
         here, size = int(self._sequences.begin[number]), nodes.stop - nodes.start
         both = min(size, int(self._sizes[place]))
@@ -141,7 +146,7 @@ def _equal(sides: Sequence[Sides]) -> Bool:
 
 
 def _contains(sides: Sequence[Sides]) -> bool:
-    """Whether the first side is a subsequence of the second."""
+    """Returns whether the first of the two sequences is a subsequence of the second."""
     short, long = len(sides[0][0]), len(sides[0][1])
     if (long - short) * long > MOST_COMPARED:
         return False
@@ -159,10 +164,10 @@ def _contains(sides: Sequence[Sides]) -> bool:
 
 
 def _in_place(sides: Sequence[Sides], length: int, path: Int64 | None) -> int:
-    """Number of nodes on the longer side that match for certain, from the first node on.
+    """Returns the number of nodes in the longer sequence that certainly match, starting from the first node.
 
-    The shorter side lost nodes, and it may be unknown which of several equal nodes or layers it lost. Nodes with
-    the same ``path`` are interchangeable.
+    Nodes are missing in the shorter sequence. If several equal nodes or layers exist, it may be unknown which of
+    these are missing. Nodes that have the same ``path`` are interchangeable.
     """
     lost = len(sides[0][1]) - len(sides[0][0])
     sure = at = length

@@ -1,6 +1,6 @@
 """Scopes that the profiler recorded with replayed work.
 
-They are regions of the program and Python calls that enclose the captured launch.
+These scopes are program regions and Python calls that enclose the captured launch.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Bool = npt.NDArray[np.bool_]
 def recorded_scopes(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> tuple[Scopes, Int32]:
     """Returns the scopes recorded with replayed rows, and the index of the innermost scope of each row (-1 = none).
 
-    ``node`` contains node ids; their upper bits are the graph id. Where ``has_python`` is set, recorded Python
-    calls of the node are ignored.
+    ``node`` contains node ids; the upper bits of a node id are the graph id. If ``has_python`` is set for a row,
+    recorded Python calls of its node are ignored.
     """
     regions = np.stack([first_reported_text(trace, (key,), work) for key in (REGION, REGION_PHASE, REGIONS)])
     stacks = trace.captured.stacks

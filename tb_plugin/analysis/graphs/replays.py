@@ -1,4 +1,4 @@
-"""Replays: graph launches and their device work in graph order."""
+"""Replays: graph launches, and their device work in graph order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _LOW = (1 << BITS) - 1
 class Graphs:
     """Captured graphs, derived from their replays; -1 = missing.
 
-    The nodes of graph g are ``[begin[g], begin[g + 1])`` in the other columns. Only device work is a node.
+    The nodes of graph g are rows ``begin[g]`` to ``begin[g + 1] - 1`` of the other columns. Graph nodes that are
+    not device work are omitted.
     """
 
     begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -40,17 +41,16 @@ class Graphs:
     """Recorded node id. Its upper 32 bits are the graph id."""
     recorded: Int64 = no_rows(np.int64)
     is_ordered: Bool = no_rows(np.bool_)
-    """Whether the order of the nodes is known: from node ids, or because one stream ran them all."""
+    """Whether the order of the graph's nodes is known: from node ids, or because a single stream ran all nodes."""
 
     def __len__(self) -> int:
         return len(self.begin) - 1
 
     def size(self, graph: int) -> int:
-        """Returns the number of nodes of a graph."""
         return int(self.begin[graph + 1] - self.begin[graph])
 
     def nodes(self, graph: int) -> slice:
-        """Returns the slice of the columns that contains the nodes of a graph."""
+        """Returns the slice that selects the nodes of a graph in the columns."""
         return slice(int(self.begin[graph]), int(self.begin[graph + 1]))
 
 
@@ -63,15 +63,18 @@ class Replays:
     begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     work: Int64 = no_rows(np.int64)
     graph: Int32 = no_rows(np.int32)
-    """Index of the graph.
+    """Index of the replayed graph.
 
-    Replays have the same graph if their graph ids are equal; without ids, if their work is equal.
+    Replays with equal graph ids have the same graph. If ids are not recorded, replays with equal work have the same
+    graph.
     """
     node: Int32 = no_rows(np.int32)
-    """Index into ``graphs`` of the node of each row. -1 = the replay ran other work than most replays of the graph."""
+    """For each row, the index in ``graphs`` of its node. -1 if the work of the replay differs from that of most
+    replays of the graph.
+    """
     graphs: Graphs = field(default_factory=Graphs)
     untied: int = 0
-    """Number of device rows of graphs for which no launch and no replay id is recorded."""
+    """Number of device rows that belong to graphs but have neither a recorded launch nor a recorded replay id."""
 
     def __len__(self) -> int:
         return len(self.call)
@@ -85,7 +88,7 @@ def has_replays(trace: TraceTable) -> bool:
 
 @cached_by_argument
 def replays_of(trace: TraceTable) -> Replays:
-    """Returns all graph launches that ran device work, inside and outside the selected steps."""
+    """Returns all graph launches that ran device work, in all steps."""
     if not has_replays(trace):
         return Replays()
     work, of, untied = _pieces(trace)
@@ -156,7 +159,9 @@ def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
-    """Device rows of graphs sorted by time, the replay of each row, and the number of rows without a replay."""
+    """Returns the device rows of graphs sorted by time, the replay of each row, and the number of rows that belong
+    to no replay.
+    """
     ids = _column(trace, GRAPH_ID)
     of_graph = np.zeros(len(trace) + 1, np.bool_)
     of_graph[:-1] = trace.calls_that(CallRole.GRAPH)
@@ -187,7 +192,7 @@ def _column(trace: TraceTable, key: str) -> tuple[Int32, Int64] | None:
 
 
 def _ids(trace: TraceTable, work: Int64) -> tuple[Int64, Int64]:
-    """Recorded graph id and node id of each row (-1 = none)."""
+    """Returns the recorded graph id and node id of each row (-1 = none)."""
     found = []
     for key in (GRAPH_ID, NODE_ID):
         column = _column(trace, key)
@@ -208,14 +213,18 @@ def kernel_args(trace: TraceTable, work: Int64) -> tuple[Int32, Int32]:
 
 
 def _processes(trace: TraceTable) -> Int64:
-    """Index of the process of each track. The last value is for track -1."""
+    """Returns the index of the process of each track. The last entry is for track -1."""
     known: dict[str, int] = {}
     numbers = [known.setdefault(track.pid, len(known)) for track in trace.tracks]
     return np.array([*numbers, MISSING], np.int64)
 
 
 def _is_usual(graph: Int64, sequence: Int64) -> Bool:
-    """Whether each replay has the most frequent sequence of work of its graph. Ties: the first such sequence."""
+    """Returns, for each replay, whether its work is the most frequent sequence of work among the replays of its
+    graph.
+
+    If several sequences are equally frequent, the first of them is used.
+    """
     pairs = group(graph, sequence)
     of = graph[pairs.first]
     order = np.lexsort((pairs.first, -pairs.count(), of))

@@ -1,9 +1,9 @@
 """Virtual calls: captured operators and modules of replayed work.
 
-Replays run no operators, so no call in the trace launched their work. Each captured scope becomes one virtual call
-in each recorded call that encloses a launch of its graph. It has device time but no host time, and counts as one
-call per replay. If a recorded call with the same path of names encloses the graph launch, it is used instead of a
-virtual call.
+Replays run no operators, so no call in the trace launched their work. For each captured scope, a virtual call is
+added to each recorded call that encloses a launch of the scope's graph. A virtual call has device time but no host
+time, and counts as one call per replay. If a recorded call that encloses the graph launch has the same path of
+names, no virtual call is added, and the recorded call is used instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ Number = TypeVar("Number", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Bearers:
-    """Recorded calls of a view, their parents and labels, and the innermost call that encloses each launch."""
+    """Recorded calls that a view shows, their parents and labels, and the innermost of these calls around each
+    launch.
+    """
 
     parent: Int32
     label: Int64
@@ -40,7 +42,7 @@ class Bearers:
 
 @dataclass(frozen=True, eq=False)
 class InReplays:
-    """Pairs of a call and a replay. The replay ran work of the call."""
+    """Pairs of a call and a replay. In each pair, the replay ran work of the call."""
 
     call: Int64 = no_rows(np.int64)
     replay: Int64 = no_rows(np.int64)
@@ -59,13 +61,13 @@ class InReplays:
 
 @dataclass(frozen=True, eq=False)
 class ReplayedCalls:
-    """Virtual calls. Their indices follow those of the recorded calls."""
+    """Virtual calls. Their indices start after those of the recorded calls."""
 
     scope: Int64
     """Index of the scope of each virtual call in ``Origins.scopes``."""
     parent: Int32
     enclosed: InReplays
-    """The replays that ran work of each virtual call."""
+    """Pairs of a virtual call and a replay that ran work of this call."""
     owner: Int32
     """Index of the call (virtual or recorded) to which each device row belongs (-1 = none)."""
 
@@ -73,7 +75,10 @@ class ReplayedCalls:
         return len(self.scope)
 
     def also(self, values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
-        """Appends the values of the virtual calls to those of the recorded calls. The default is zeros."""
+        """Appends values for the virtual calls to the values of the recorded calls.
+
+        By default, the appended values are zeros.
+        """
         if not len(self):
             return values
         return np.concatenate((values, np.zeros(len(self), values.dtype) if those is None else those))
@@ -84,9 +89,9 @@ def replayed_calls(
 ) -> ReplayedCalls:
     """Returns the virtual calls of the replays in ``work``.
 
-    ``behind`` is the innermost scope of each device row. ``bears`` marks the scopes that are calls in the view.
-    ``labels`` are labels of all scopes, comparable with ``Bearers.label``. If ``counted`` is false, ``enclosed``
-    stays empty.
+    ``behind`` is the innermost scope of each device row. ``bears`` selects the scopes that the view shows as calls.
+    ``labels`` contains the labels of all scopes, which can be compared with ``Bearers.label``. If ``counted`` is
+    False, ``enclosed`` stays empty.
     """
     nobody = np.full(len(work), MISSING, np.int32)
     none = np.empty(0, np.int64)
@@ -114,7 +119,10 @@ def replayed_calls(
     number = np.where(same, borne, len(bearers.parent) + np.cumsum(~same) - 1).astype(np.int32)
 
     def numbered(scopes: Int64, of: Int32) -> Int32:
-        """Index of the call for each pair of scope and recorded call. Without a scope, the recorded call."""
+        """Returns the index of the call for each pair of scope and recorded call.
+
+        If a pair has no scope, returns the recorded call.
+        """
         place = np.minimum(np.searchsorted(pairs, scopes * count + of + 1), len(pairs) - 1)
         return np.where(scopes == MISSING, of, number[place]).astype(np.int32)
 
@@ -136,8 +144,8 @@ def replayed_calls(
 def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int32, launcher: Int32) -> ReplayedCalls:
     """Returns the virtual operator calls of the replays in ``work``.
 
-    ``launcher`` is the index of the call that launched each device row. It remains the owner of rows for which no
-    operator was captured.
+    ``launcher`` is the index of the call that launched each device row. If no operator was captured for a row, the
+    row still belongs to this call.
     """
     if not has_replays(trace):
         none = np.empty(0, np.int64)
@@ -152,7 +160,7 @@ def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int
 def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, Int64]:
     """Adds the ancestors of each scope.
 
-    Returns distinct pairs of scope and number. The numbers in ``of`` must be below ``count``.
+    Returns distinct pairs of a scope and its number in ``of``. All numbers must be below ``count``.
     """
     depth = Forest(up[:-1]).depth
     keys = np.unique(scope * count + of)
@@ -168,7 +176,9 @@ def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, 
 
 
 def _open_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
-    """Marks pairs in which a recorded call around the graph launch has the same path of names as the scope."""
+    """Returns a mask of the pairs in which a recorded call around the graph launch has the same path of names as
+    the scope.
+    """
     members, parent = with_ancestors(bearers.parent, borne)
     if not len(members):
         return np.zeros(len(scope), np.bool_)

@@ -1,6 +1,6 @@
 """Enclosing scopes of host events, as a forest.
 
-Events on an autograd thread are also enclosed by the scopes of the thread that waits for it.
+The scopes of an event on an autograd thread include scopes of the thread that waits for the autograd thread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _REFERENCES = ("parent", "forward")
 
 
 def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[Scopes, Int32]:
-    """Returns the scopes that enclose the start of each host row, and the index of its innermost scope (-1 = none).
+    """Returns a forest of scopes, and the index of the innermost scope that encloses the start of each host row (-1
+    = none).
 
     An operator encloses itself. Profiler steps are not scopes. Row -1 has no scope.
     """
@@ -99,10 +100,10 @@ def _outermost(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _forward(trace: TraceTable, rows: Int64) -> Int32:
-    """Row of the forward operator of each row in the backward pass (-1 = none).
+    """Returns the row of the forward operator of each row in the backward pass (-1 = none).
 
-    Gradient hooks have no forward operator. They run while the engine accumulates a gradient, but outside of the
-    function that it calls.
+    Gradient hooks have no forward operator. Hooks run while the engine accumulates a gradient, but outside of the
+    function that the engine calls.
     """
     every = backward_operators(trace)
     within = np.where(trace.kind[rows] == EventKind.OPERATOR, every.of[rows], MISSING)
@@ -131,7 +132,7 @@ def _scopes(trace: TraceTable, rows: Int64, parent: Int32, forward: Int32) -> Sc
 
 
 def concatenate(*parts: Scopes) -> Scopes:
-    """Concatenates forests. Their indices are shifted accordingly."""
+    """Concatenates forests. The indices in each forest are shifted accordingly."""
     offsets = np.cumsum([0, *(len(part) for part in parts)])
     columns = {}
     for column in fields(Scopes):
@@ -146,7 +147,9 @@ def concatenate(*parts: Scopes) -> Scopes:
 
 
 def subset_scopes(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
-    """Returns the scopes in ``used`` and their ancestors, and the new index of each (-1 does not change)."""
+    """Returns the scopes in ``used`` and their ancestors, and the new index of each scope in ``used`` (-1 does not
+    change).
+    """
     wanted = np.concatenate((used, scopes.forward[with_ancestors(scopes.parent, used)[0]]))
     kept, _ = with_ancestors(scopes.parent, wanted)
     place = places_of(kept, len(scopes))
@@ -162,11 +165,11 @@ ARGS = (*INPUTS, "stack")
 def merge_equal_scopes(
     scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = ()
 ) -> tuple[Scopes, Int32]:
-    """Merges scopes of these kinds if their names and those of all their ancestors are equal.
+    """Merges scopes of these kinds that have equal names and whose ancestors all have equal names. Columns in
+    ``args`` must be equal too; other argument columns are dropped.
 
-    The second result is the new index of each old scope, and one more value for index -1. A scope of another kind
-    gets the index of its nearest ancestor of these kinds. Columns in ``args`` must be equal too. Other argument
-    columns are dropped.
+    Also returns the new index of each old scope. The last entry of these indices is for index -1. A scope of
+    another kind gets the index of its nearest ancestor of these kinds.
     """
     kept = np.flatnonzero(np.isin(scopes.kind, kinds))
     place = places_of(kept, len(scopes))
@@ -191,7 +194,7 @@ def merge_equal_scopes(
 def insert_scopes(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:
     """Inserts each scope in ``scope``, together with its ancestors, below the scope in ``outer``.
 
-    Returns the forest, and the new indices (-1 = none).
+    Returns the new forest, and the new indices of the inserted scopes (-1 = none).
     """
     both = (scope != MISSING) & (outer != MISSING)
     size = max(len(scopes), 1)

@@ -1,8 +1,8 @@
 """Idle time by cause, exact to the nanosecond.
 
 During an idle gap, no stream of the device runs work. Unrecorded work counts as running. The causes of a gap depend
-on the work that ends the gap. In order of time, they are what the launching thread did before the launch, the
-launch call, and the latency until the work starts.
+on the work that ends the gap. In order of time, the causes are the activity of the launching thread before the
+launch, the launch call, and the latency until the work starts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Idle gaps of a device, sorted by time. ``next`` is the row of the work that ends each gap (-1 = none)."""
+    """Idle gaps of a device, sorted by time.
+
+    ``next`` is the row of the work that directly follows each gap (-1 = none).
+    """
 
     start_ns: Int64
     end_ns: Int64
@@ -55,7 +58,7 @@ class Account:
 
 
 def work_span(trace: TraceTable, device: int) -> tuple[int, int]:
-    """Returns the start of a device's first work and the end of its last work; (0, 0) without work."""
+    """Returns the start of a device's first work and the end of its last work; (0, 0) if the device has no work."""
     busy = device_busy(trace).get(device, EMPTY)
     return (int(busy.start[0]), int(busy.end[-1])) if len(busy) else (0, 0)
 
@@ -137,7 +140,7 @@ def _pieces(*parts: Pieces) -> Pieces:
 
 
 def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call: Int64) -> Pieces:
-    """Returns segments by what host threads did until the launch call returned.
+    """Returns the segments of idle time before the end of the launch call, by activity of host threads.
 
     The launching thread has priority over other threads.
     """

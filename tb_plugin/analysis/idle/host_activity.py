@@ -23,7 +23,7 @@ _MAX_TABLE_CELLS = 1 << 22
 
 
 class Host:
-    """The innermost event of each thread over time. Each thread is computed on first use.
+    """The innermost event of each thread over time. The data of a thread is computed on first use.
 
     If ``within`` is given, only events that overlap these ranges are used.
     """
@@ -55,8 +55,8 @@ class Host:
         return np.append(self._trace.name, np.int32(MISSING))[rows]
 
     def did(self, track: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns three arrays for each interval: the name (string id) that was innermost for the longest time,
-        this time, and the row of the longest event with this name.
+        """Returns three arrays for each interval: the name (string id) that was innermost for the longest time, the
+        duration of this time, and the row of the longest event with this name.
 
         -1 = no event. ``track`` is the thread of each interval (-1 = none).
         """
@@ -69,10 +69,10 @@ class Host:
         return name, time, row
 
     def did_before(self, work: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns the same as ``did``, for the thread that launched each device row in ``work``.
+        """Returns the result of ``did`` for the thread that launched each device row in ``work``.
 
-        If this thread was mostly idle, it was waiting for requests. The thread that requested the launch is then
-        used.
+        If this thread was mostly idle, it was waiting for requests. In that case, the thread that requested the
+        launch is used.
         """
         launched, asked = launch_tracks(self._trace, work)
         found = self.did(launched, begin, end)
@@ -82,10 +82,10 @@ class Host:
         return found
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
-        """Returns, for each interval, the row of the longest event with the interval's ``name`` that is innermost
-        at some time in the interval.
+        """Returns, for each interval, the row of the longest event that has the interval's ``name`` and is
+        innermost at some time in the interval.
 
-        Each name (string id) must be innermost at some time in its interval, or be -1. The row is then -1.
+        Each name (string id) must be innermost at some time in its interval, or be -1. For name -1, the row is -1.
         """
         times, rows = self.doing(track)
         found = np.full(len(begin), MISSING, np.int64)
@@ -107,8 +107,8 @@ class Host:
         return found
 
     def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """Returns, for each interval, the name (string id) that was innermost for the longest time, and this time
-        (-1 = no event).
+        """Returns, for each interval, the name (string id) that was innermost for the longest time, and the
+        duration of this time (-1 = no event).
 
         Intervals must not be empty.
         """

@@ -35,7 +35,7 @@ def word_of(cause: Cause) -> str:
 
 
 def idle_slices(time_ns: Mapping[Cause, int], window: str, view: str) -> list[Slice]:
-    """Returns a chart slice for each cause, largest first and unexplained time last.
+    """Returns a chart slice for each cause: largest first, unexplained time last.
 
     Slices link to the idle gaps in ``view``.
     """
@@ -53,7 +53,7 @@ def idle_slices(time_ns: Mapping[Cause, int], window: str, view: str) -> list[Sl
 
 
 def cause_metrics() -> dict[Cause, tuple[Metric, str]]:
-    """Returns, for each cause, the metric of its idle time and the name of its color."""
+    """Returns, for each cause, the metric of its idle time and the name of its chart color."""
     return {cause: (METRICS[f"idle_{word_of(cause)}_ns"], f"idle_{word_of(cause)}") for cause in Cause}
 
 

@@ -19,9 +19,9 @@ CRITICAL_Q = {3: 994, 4: 926, 5: 821, 6: 740, 7: 680, 8: 634, 9: 598, 10: 568}
 
 
 def outlier_rows(values: Sequence[int]) -> list[int]:
-    """Returns the indices of unusually large values, largest first.
+    """Returns the indices of unusually large values, largest value first.
 
-    To find unusually small values, negate all values.
+    To find unusually small values, callers negate all values.
     """
     if len(values) < FEWEST:
         return []
@@ -41,9 +41,9 @@ def twice_median(values: Sequence[int]) -> int:
 
 
 def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
-    """Indices of the values with x - mean > 3 s.
+    """Returns the indices of the values x with x - mean > 3 s.
 
-    The test uses s² = (n Σx² - (Σx)²) / (n (n - 1)), but neither divides nor takes a square root.
+    The test uses s² = (n Σx² - (Σx)²) / (n (n - 1)), rearranged so that no division and no square root are needed.
     """
     count, total = len(values), sum(values)
     least = MIN_SIGMAS * MIN_SIGMAS * count * (count * sum(each * each for each in values) - total * total)
@@ -52,9 +52,10 @@ def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
 
 
 def _fails_q(values: Sequence[int]) -> bool:
-    """Whether the largest value is an outlier by Dixon's Q test.
+    """Returns whether the largest value is an outlier by Dixon's Q test.
 
-    The gap to the next value, divided by the range of all values, must exceed the critical value.
+    The gap between the largest and the second largest value, divided by the range of all values, must exceed the
+    critical value.
     """
     ordered = sorted(values)
     return (ordered[-1] - ordered[-2]) * 1000 > CRITICAL_Q[len(ordered)] * (ordered[-1] - ordered[0])

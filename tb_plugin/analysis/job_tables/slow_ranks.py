@@ -22,7 +22,7 @@ MAX_FINDINGS = 5
 
 @dataclass(frozen=True)
 class SlowRank:
-    """A rank with a time that is an outlier within its pipeline stage."""
+    """A rank with a time that is an outlier among the ranks of its pipeline stage."""
 
     rank: int
     stage: Stage
@@ -33,7 +33,7 @@ class SlowRank:
 
 @dataclass(frozen=True)
 class SlowLink:
-    """A link with a bandwidth that is an outlier among links of its kind."""
+    """A link whose bandwidth is an outlier among links of the same kind."""
 
     link: LinkTotal
     bandwidth: int
@@ -42,10 +42,10 @@ class SlowLink:
 
 
 def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) -> list[SlowRank]:
-    """Returns the ranks whose time ``key`` is an outlier, slowest first.
+    """Returns the ranks whose time ``key`` is an outlier, slowest rank first.
 
-    Each rank is compared with the ranks of its pipeline stage, because stages do different work. If there are no
-    stages, all ranks are compared.
+    Each rank is compared with the other ranks of its pipeline stage, because stages do different work. If there are
+    no stages, all ranks are compared with each other.
     """
     found = []
     for among in by_stage(ranks, stages):
@@ -57,7 +57,7 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
 
 
 def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
-    """Returns the links with an unusually low bandwidth for their kind, slowest first."""
+    """Returns the links whose bandwidth is unusually low for their kind, slowest link first."""
     found = []
     kinds: dict[str, list[LinkTotal]] = defaultdict(list)
     for link in totals:
@@ -146,7 +146,7 @@ def _slow_link(slow: SlowLink) -> Notice:
 
 
 def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """Yields a finding about the stage in which compute time differs most between ranks, if it differs much."""
+    """Yields a finding about the stage whose ranks differ most in compute time, if the difference is large."""
     worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
     for among in by_stage(ranks, stages):
         mine = [each for each in among if each.times.get("computing_ns")]
@@ -178,7 +178,7 @@ def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterat
 
 
 def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
-    """Yields a finding about the slowest pipeline stage. It delays all other stages."""
+    """Yields a finding about the slowest pipeline stage, which delays all other stages."""
     known = [each for each in stages if each.times.get("computing_ns")]
     if len(known) < 2:
         return

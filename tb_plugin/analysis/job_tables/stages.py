@@ -1,8 +1,8 @@
 """Pipeline stages of ranks, and their times.
 
-Profiles may report the stages, or the pipeline position of each rank. Otherwise the stages are inferred from
-communication. Two ranks that exchange point-to-point messages are in different stages. Ranks in any other common
-group are in the same stage.
+Profiles may report the stages, or the pipeline position of each rank. If neither is reported, the stages are
+inferred from communication. Two ranks that exchange point-to-point messages are in different stages. Ranks that are
+together in any other communication group are in the same stage.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ TIMES = (
 
 
 def stages_of(tables: Mapping[str, pa.Table]) -> tuple[Stage, ...]:
-    """Returns the stages in pipeline order, or sorted by first rank if that order is unknown.
+    """Returns the stages in pipeline order. If this order is unknown, the stages are sorted by first rank.
 
-    Empty if stages are unknown.
+    Returns no stages if the stages are unknown.
     """
     every = {name: tables.get(name, job_table(name, {})) for name in (STEP_TIMES, GROUPS, LINKS, OPERATIONS)}
     times, groups = every[STEP_TIMES], every[GROUPS]
@@ -43,8 +43,8 @@ def connected_stages(
 ) -> tuple[Stage, ...]:
     """Infers the stages from point-to-point messages and from the groups of other communication.
 
-    Empty without messages. Also empty if two ranks of a group exchange messages, because such messages do not
-    belong to a pipeline.
+    Returns no stages if there are no messages. Also returns none if two ranks of a group exchange messages, because
+    such messages do not belong to a pipeline.
     """
     chains, stages = _Sets(), _Sets()
     for each in messages:
@@ -66,7 +66,7 @@ def connected_stages(
 
 
 def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
-    """Returns one row per stage and step. Each time is the maximum over the ranks of the stage."""
+    """Returns one row per stage and step. The times in a row are the maximum over the ranks of the stage."""
     ranks = times.filter(pc.is_valid(times["rank"]))
     place = {rank: number for number, stage in enumerate(stages) for rank in stage}
     number = pa.array([place.get(rank) for rank in ranks["rank"].to_pylist()], pa.int64())
@@ -90,7 +90,10 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def _by_index(times: pa.Table) -> list[Stage]:
-    """Stages from the pipeline positions in the profile; empty if the position of any rank is missing."""
+    """Returns the stages according to the pipeline positions in the profile.
+
+    Returns no stages if the position of any rank is missing.
+    """
     rows = zip(times["rank"].to_pylist(), times["pp_index"].to_pylist(), strict=True)
     index = {rank: place for rank, place in rows if rank is not None}
     if None in index.values() or len(set(index.values())) < 2:
@@ -104,7 +107,10 @@ def _ranks(times: pa.Table) -> list[int]:
 
 
 def _messages(tables: Mapping[str, pa.Table]) -> list[Stage]:
-    """Sets of ranks that exchange messages: the ends of links, or else the members of groups."""
+    """Returns sets of ranks that exchange messages.
+
+    These are the two ranks of each link or, if no links are reported, the ranks of each group.
+    """
     links = tables[LINKS]
     known = pc.and_(pc.equal(links["kind"], P2P), pc.not_equal(links["source"], links["destination"]))
     known = pc.and_(known, pc.invert(pc.fill_null(links["in_group"], True)))
@@ -120,7 +126,10 @@ def _other_groups(tables: Mapping[str, pa.Table]) -> list[Stage]:
 
 
 def _members(tables: Mapping[str, pa.Table], *, of_messages: bool) -> list[Stage]:
-    """Ranks of each group that exchanges messages, or of each other group if ``of_messages`` is false."""
+    """Returns the ranks of each group that exchanges messages.
+
+    If ``of_messages`` is False, returns the ranks of all other groups.
+    """
     calls = tables[OPERATIONS]
     used = set(calls.filter(pc.equal(calls["kind"], P2P))["group"].drop_null().to_pylist())
     rows = zip(*(tables[GROUPS][key].to_pylist() for key in ("group", "kind", "ranks")), strict=True)

@@ -22,7 +22,7 @@ _INDEXES = ("dp_index", "pp_index", "tp_index")
 
 @dataclass(frozen=True)
 class RankTimes:
-    """Mean step times of one rank or stage, in nanoseconds. ``times`` only contains reported times."""
+    """Mean step times of one rank or stage, in nanoseconds. ``times`` contains only reported times."""
 
     ranks: Stage
     times: dict[str, int]
@@ -40,7 +40,7 @@ def rank_means(times: pa.Table) -> list[RankTimes]:
 def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
     """Returns the mean step times of each stage in nanoseconds.
 
-    If the profile does not report them, each time is the maximum over the ranks of the stage in each step.
+    If the profile does not report stage times, the time of a stage in each step is the maximum over its ranks.
     """
     rows = times.filter(pc.is_valid(times["stage_ranks"]))
     if not rows.num_rows:
@@ -54,7 +54,7 @@ def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
 def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
     """Returns the table of step times: one row per step and rank.
 
-    If there are several stages, it also has one row per step and stage.
+    If there are several stages, the table also has one row per step and stage.
     """
     of_ranks = times.filter(pc.is_valid(times["rank"]))
     of_stages = times.filter(pc.is_valid(times["stage_ranks"]))
@@ -79,7 +79,10 @@ def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
 
 
 def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[RankTimes]) -> Series:
-    """Returns a chart of the mean step, split into its parts: one stacked bar per rank or stage (``key``)."""
+    """Returns a chart of the mean step time, with one stacked bar per rank or stage (``key``).
+
+    The parts of a bar are the parts of the step.
+    """
     parts = [_parts(row.times) for row in rows]
     receives = any(each.get("exposed_receive_ns") for each in parts)
     titles = {} if receives else {"exposed_rest_ns": METRICS["exposed_ns"].title}

@@ -32,12 +32,12 @@ class LinkTotal:
 
     @property
     def bandwidth(self) -> int | None:
-        """Returns the bandwidth in bytes per second, rounded down; None without a recorded time."""
+        """Returns the bandwidth in bytes per second, rounded down; None if no time was recorded."""
         return bytes_per_second(self.moved_bytes, self.link_ns)
 
 
 def bytes_per_second(size: int | None, time: int | None) -> int | None:
-    """Returns bytes per second, rounded down; None if a number is missing or the time is 0."""
+    """Returns bytes per second, rounded down; None if the size or the time is missing, or the time is 0."""
     return size * 1_000_000_000 // time if size is not None and time is not None and time > 0 else None
 
 
@@ -89,8 +89,8 @@ def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
 def link_totals(links: pa.Table) -> list[LinkTotal]:
     """Returns the traffic of each link, summed over all calls.
 
-    A reported total over all calls of a group is used if there is one. If not, totals per kind of call are summed,
-    or else single calls.
+    If the profile reports a total over all calls of a group, this total is used. Otherwise, totals per kind of call
+    are summed. If there are none, single calls are summed.
     """
     known = pc.and_(pc.is_valid(links["source"]), pc.is_valid(links["destination"]))
     rows = links.filter(pc.and_(known, pc.invert(pc.fill_null(links["in_group"], False))))
@@ -167,7 +167,7 @@ def _map(key: str, title: str, subtitle: str, ranks: list[int], values: list[lis
 
 
 def _counting_rows(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
-    """Drops rows whose traffic is also part of another row, so that it counts once.
+    """Drops rows whose traffic is also included in another row, so that it is not counted twice.
 
     In each group, only the most aggregated rows are used. A total over all groups replaces the rows of single
     groups.

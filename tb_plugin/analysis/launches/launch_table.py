@@ -28,7 +28,10 @@ CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
 
 @dataclass(frozen=True, eq=False)
 class Launched:
-    """Launches of device work, one row per launch call, sorted by first work. Times are in nanoseconds."""
+    """Launches of device work, sorted by start of their first work.
+
+    There is one row per launch call. Times are in nanoseconds.
+    """
 
     row: Int64
     call: Int64
@@ -36,10 +39,10 @@ class Launched:
     queue_ns: Int64
     latency_ns: Int64
     limit_ns: Int64
-    """Upper limit of usual latency if the queue is empty. Launches with a higher latency are outliers."""
+    """Maximum usual latency if the queue is empty. Launches with a higher latency are outliers."""
     is_queued: Bool
     is_behind: Bool
-    """Whether the launched work waits for unrecorded work. This wait counts as queue time."""
+    """Whether the launched work waits for unrecorded work. The time of this wait counts as queue time."""
     is_short: Bool
     """Whether the kernel is shorter than its launch call. False for graph launches."""
     starved_ns: Int64
@@ -49,7 +52,7 @@ class Launched:
 
     @property
     def is_outlier(self) -> Bool:
-        """Returns whether each launch has an unusually high latency although the queue was empty."""
+        """Returns, for each launch, whether its latency is unusually high although the queue was empty."""
         return ~self.is_queued & (self.latency_ns > self.limit_ns)
 
     def of(self, chosen: Bool | Int64) -> Launched:
@@ -58,9 +61,10 @@ class Launched:
 
 @cached_by_argument
 def launch_table(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launched:
-    """Returns all launches whose call and work are recorded. Idle times are limited to ``steps``.
+    """Returns all launches whose call and work are both recorded. Idle times are limited to ``steps``.
 
-    If ``steps`` is None, idle times cover the entire recording or, in a loaded window, its complete steps.
+    If ``steps`` is None, idle times cover the entire recording. If only a window is loaded, they cover the complete
+    steps in the window.
     """
     every = launch_phases(trace)
     known = np.flatnonzero(every.call != MISSING)
@@ -92,7 +96,7 @@ def launch_table(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Lau
 def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
     """Returns the time ranges to which idle times are limited; None = no limit.
 
-    In a loaded window, these are the same as if its steps were selected.
+    If only a window is loaded, idle times are limited to the complete steps in the window.
     """
     if steps is None and trace.coverage.full is None:
         return None
@@ -101,7 +105,9 @@ def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
 
 
 def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64, Int64]:
-    """Returns the idle time directly before each call's work, and the part of it that a CUDA graph would avoid."""
+    """Returns the idle time directly before the work of each call, and the part of this idle time that a CUDA graph
+    would avoid.
+    """
 
     def length(start: Int64, end: Int64) -> Int64:
         return end - start if times is None else measure_within(times, start, end)

@@ -26,22 +26,23 @@ SHALLOW, FULL = 3, 1_000
 
 @dataclass(frozen=True)
 class Depth:
-    """Queue depth statistics of one device within given time ranges."""
+    """Queue depth statistics of one device, for the given time ranges."""
 
     device: int
     mean: float
     p95: int
     starved: float
-    """Share of the time with an empty queue.
+    """Share of the time during which the queue is empty.
 
-    ``shallow`` is the share at depth 1 to 3; ``blocked`` is the share at depth 1,000 or more.
+    ``shallow`` is the share during which the depth is 1 to 3. ``blocked`` is the share during which the depth is
+    1,000 or more.
     """
     shallow: float
     blocked: float
 
 
 def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
-    """Returns queue depth statistics of each device with recorded launches."""
+    """Returns queue depth statistics for each device that has recorded launches."""
     every, chosen = launch_table(trace), windows
     device = trace.device[every.row]
     found = []

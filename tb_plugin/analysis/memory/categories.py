@@ -32,7 +32,7 @@ REST = "Recorded total minus the categories above: older, unreleased memory."
 def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
     """Returns a payload with the allocated bytes by category after event ``at``.
 
-    The payload is empty if no forward pass is found, or if the events lack totals or addresses.
+    The payload is empty if no forward pass is found, or if totals or addresses of the events are missing.
     """
     if not (device.has_addresses and device.has_totals):
         return {}
@@ -66,11 +66,11 @@ def _sizes(codes: Int8, size: Int64, chosen: Bool) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Categorised:
-    """Category of each block of a device, as an index into ``memory_categories.ORDER``."""
+    """Category of each memory block of a device, as an index into ``memory_categories.ORDER``."""
 
     of: Int8
     any_pass: bool
-    """Whether a forward pass was found. If not, all categories are unknown."""
+    """Whether a forward pass was found. If none was found, all categories are unknown."""
 
 
 def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categorised:
@@ -79,7 +79,9 @@ def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categ
 
 
 def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
-    """Returns the training stages in which each block of a device was allocated and released."""
+    """Returns, for each block of a device, the training stage in which it was allocated and the training stage in
+    which it was released.
+    """
     blocks = device.blocks
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     backward = in_backward(trace, operators, forward_operators(trace, operators))
@@ -139,7 +141,7 @@ def _annotated(trace: TraceTable, method: str) -> Ranges:
 
 
 def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:
-    """Returns the start times of forward passes and the start times of all other stages, each in ascending order.
+    """Returns the start times of forward passes, and the start times of all other stages, both in ascending order.
 
     A forward pass starts at the first module call after another stage, or at the first operator that has a backward
     operator.

@@ -26,7 +26,10 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """One kind of origin. ``of`` maps each allocator event to an index into ``texts`` (-1 = none)."""
+    """One kind of origin, such as Python lines.
+
+    ``of`` maps each allocator event to an index into ``texts`` (-1 = none).
+    """
 
     of: Int32
     texts: pa.Array
@@ -48,10 +51,10 @@ class Origin:
 @dataclass(frozen=True, eq=False)
 class Origins:
     frame: Origin
-    """Python line, as in ``code_lines``."""
+    """Python line of each event, as in ``code_lines``."""
     phase: Origin
     step: Origin
-    """Profiler step. ``of`` contains indices into ``trace.steps``."""
+    """Profiler step of each event. ``of`` contains indices into ``trace.steps``."""
 
     def recorded(self, keys: Iterable[str]) -> list[str]:
         """Returns the column keys for which the trace has data."""
@@ -77,15 +80,15 @@ def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> 
 
 
 def step_at(trace: TraceTable, time: Int64) -> Int32:
-    """Returns the index of the recorded step that runs on the host at each time (-1 = none)."""
+    """Returns, for each time, the index of the recorded step that runs on the host at that time (-1 = none)."""
     steps = trace.steps if trace.steps.recorded else Steps()
     return steps.at(time, on_host=True).astype(np.int32)
 
 
 def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:
-    """Returns the Python line of the innermost operator or Python call at each event.
+    """Returns, for each event, the Python line of the innermost operator or Python call.
 
-    If a backward operator has no line, the line of its forward operator is used.
+    If a backward operator has no Python line, that of its forward operator is used.
     """
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]

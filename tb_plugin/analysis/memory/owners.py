@@ -19,32 +19,36 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Owners:
-    """Enclosing operators and modules of allocator events, or of any times on a thread. -1 = none."""
+    """Enclosing operators and modules of allocator events, or of other times on a thread. -1 = none."""
 
     operators: Int64
     """Rows of all operators on threads that have allocator events."""
     parent: Int32
-    """For each of ``operators``, the index of its parent in ``operators``."""
+    """For each entry of ``operators``, the index in ``operators`` of its parent."""
     root: Int32
-    """For each of ``operators``, the index of its top-level ancestor in ``operators``."""
+    """For each entry of ``operators``, the index in ``operators`` of its top-level ancestor."""
     operator: Int32
-    """For each event, the index of its innermost operator in ``operators``."""
+    """For each event, the index in ``operators`` of its innermost operator."""
     module: Int32
-    """Row of the innermost module call for each event.
+    """For each event, the row of the innermost module call.
 
-    Backward operators belong to the module of their forward operator.
+    An event in a backward operator belongs to the module of the forward operator.
     """
     forward: Int32
-    """Row of the forward operator that belongs to each event's operator, or to its nearest ancestor with a forward
-    operator.
+    """For each event, the row of the forward operator that belongs to its operator.
+
+    If its operator has no forward operator, the nearest ancestor that has a forward operator is used.
     """
     reported: Int32 = no_rows(np.int32)
-    """Operator name (string id) that the profiler reports for each event. Empty if it reports no names."""
+    """For each event, the operator name (string id) that the profiler reports.
+
+    Empty if the profiler reports no names.
+    """
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns the operator name (string id) of each event.
 
-        If no call is recorded, this is the name that the profiler reports.
+        If no operator call is recorded, returns the name that the profiler reports.
         """
         return self._or_reported(_take(trace.name, _take(self.operators, self.operator[events])), events)
 
@@ -73,7 +77,7 @@ def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedintege
 
 
 def owners_of(trace: TraceTable) -> Owners:
-    """Returns the innermost operator and module call on the thread of each allocator event.
+    """Returns, for each allocator event, the innermost operator and the innermost module call on its thread.
 
     If the profiler reports an operator name for the event, the enclosing call with this name is used. If there is
     no such call, only the name is known.
@@ -89,9 +93,9 @@ def owners_of(trace: TraceTable) -> Owners:
 
 @cached_by_argument
 def _reported_calls(trace: TraceTable) -> Int64:
-    """Returns the row of the call of the operator that the profiler reports for each allocator event (-1 = none).
+    """Returns, for each allocator event, the row of the call of the operator that the profiler reports (-1 = none).
 
-    If several calls are active, returns the latest.
+    If several calls of this operator are active, returns the latest call.
     """
     stated, time = trace.reported_memory.name, trace.memory.time_ns
     wanted = np.zeros(len(trace.strings) + 1, np.bool_)
@@ -154,7 +158,7 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
 
 @cached_by_argument
 def tracks_of(trace: TraceTable) -> Int32:
-    """Returns the track of each allocator event, -1 if its thread has no events in the trace.
+    """Returns the track of each allocator event, -1 if the event's thread has no rows in the trace.
 
     If the profiler reports an operator for the event, the track of the operator's call is used.
     """

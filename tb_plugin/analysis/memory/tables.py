@@ -49,7 +49,10 @@ class Scene:
 
 
 def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns a table with one row per device and operator. Events outside operators have one row per device."""
+    """Returns a table with one row per device and operator.
+
+    For each device, all events outside of operators are in one row.
+    """
     trace = scene.trace
     # Threads without allocations count too: the number of calls equals that of the operator view.
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
@@ -74,7 +77,10 @@ def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
 
 
 def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns a table with one row per device and top-level operator. Each allocation is in exactly one row."""
+    """Returns a table with one row per device and top-level operator.
+
+    Each allocation is included in exactly one row.
+    """
     trace = scene.trace
     alone = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING))
     began = alone[scene.window.holds(trace.start_ns[alone])]
@@ -114,7 +120,10 @@ def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def hidden_of(devices: Sequence[object]) -> tuple[str, ...]:
-    """Returns the columns to hide: the device column, if there is only one device."""
+    """Returns the device column if there is only one device, because the tables then hide it.
+
+    Otherwise, returns no columns.
+    """
     return ("device",) if len(devices) == 1 else ()
 
 

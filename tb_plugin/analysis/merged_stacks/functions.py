@@ -33,7 +33,7 @@ _MAX_CALLER_STEPS = 2_000_000
 
 
 def packages_of(names: list[str], kinds: list[int]) -> list[tuple[str, bool]]:
-    """Returns the package of each frame, and whether the package is framework code."""
+    """Returns, for each frame, the package, and whether the package is framework code."""
     known: dict[str, tuple[str, bool]] = {}
     found = []
     for name, kind in zip(names, kinds, strict=True):
@@ -50,7 +50,7 @@ _KINDS = {EventKind.RUNTIME: "device runtime", EventKind.MODULE: "nn.Module", Ev
 
 
 def outermost_places(places: Laid, forest: Forest) -> Bool:
-    """Returns whether no ancestor of each node has the same name."""
+    """Returns, for each node, whether no ancestor has the same name."""
     size = forest.sums(np.ones(len(places.label), np.int64))
     begin = np.zeros(len(size), np.int64)
     for level, members in enumerate(forest.levels):
@@ -67,7 +67,7 @@ def outermost_places(places: Laid, forest: Forest) -> Bool:
 
 
 def functions_of(places: Laid, terms: Terms) -> Frame:
-    """Returns the table of functions, sorted by self time, largest first."""
+    """Returns the table of functions. Functions with the largest self time come first."""
     groups = group(places.label)
     forest = Forest(places.parent)
     outer = outermost_places(places, forest)
@@ -109,7 +109,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
 
 @dataclass(frozen=True, eq=False)
 class _Paths:
-    """Tree of the callers of a function. The function is the root, and each node's children are its callers."""
+    """Tree of the callers of a function. The function is the root, and the children of each node are its callers."""
 
     label: Int64
     kind: Int64
@@ -136,7 +136,7 @@ def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
 
 
 def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
-    """Merges the paths from a function to its callers, level by level."""
+    """Merges the paths from a function to its callers, one level at a time."""
     at, node = mine, np.zeros(len(mine), np.int64)
     parents = np.full(len(mine), MISSING, np.int64)
     levels: list[tuple[Int64, ...]] = []
@@ -227,7 +227,7 @@ def tree_of_places(places: Places, terms: Terms) -> Tree:
 
 
 def numbers_of(places: Places) -> dict[str, Int64]:
-    """Returns the columns with the numbers of a tree."""
+    """Returns the number columns of a tree, by key."""
     return {
         "calls": places.calls,
         "host_ns": places.host_total_ns,
@@ -251,7 +251,7 @@ def tree_of(
 ) -> Tree:
     """Returns a tree for the response.
 
-    The column ``value`` determines the width of each node. The columns in ``hidden`` are sent but not shown.
+    The column ``value`` determines the width of each node. The columns in ``hidden`` are sent but not displayed.
     """
     numbers = {key: values.tolist() for key, values in terms.metric_values(data).items()}
     kinds = kind.tolist()

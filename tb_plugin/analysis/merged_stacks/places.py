@@ -22,17 +22,17 @@ Bool = npt.NDArray[np.bool_]
 class Places:
     """Merged stacks in pre-order. Siblings are in the selected order. Times are in nanoseconds.
 
-    ``host_ns`` and ``device_ns`` are self times. A node without time of the selected weight is included only if it
-    has device time and its root has time of that weight.
+    ``host_ns`` and ``device_ns`` are self times. Nodes without time of the selected weight (host or device) are
+    normally omitted. Such a node is included if it has device time and its root has time of the selected weight.
     """
 
     name: list[str]
     kind: Int64
-    """EventKind of the frame. UNKNOWN for the node that contains work without a frame."""
+    """EventKind of the frame. UNKNOWN for the node of work that has no frame."""
     parent: Int64
     """Index of the parent node (-1 = root)."""
     thread: Int64
-    """Thread number if threads are shown separately, otherwise -1. Also -1 for work without a frame."""
+    """Thread number if threads are shown separately, otherwise -1. Work that has no frame also has -1."""
     calls: Int64
     host_ns: Int64
     device_ns: Int64
@@ -47,7 +47,7 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Laid:
-    """All nodes in order of their first call. Parents come before their children."""
+    """All nodes, in order of their first call. Parents come before their children."""
 
     label: Int64
     texts: pa.Array
@@ -67,8 +67,9 @@ class Laid:
 
 
 def largest_nodes(found: Laid, weight: str, most: int | None = None, by_time: bool = False) -> Places:
-    """Returns at most ``most`` nodes with the largest ``weight`` ("host" or "device"), sorted by this weight or by
-    time.
+    """Returns the nodes with the largest ``weight`` ("host" or "device"), at most ``most`` of them.
+
+    They are sorted by this weight or, if ``by_time``, by time.
     """
     forest = Forest(found.parent)
     totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
@@ -100,15 +101,15 @@ def parent_groups(nodes: Groups, parent: Int32) -> Int32:
 def heaviest_nodes(total_ns: Int64, most: int | None, wanted: Bool | None = None) -> Int64:
     """Returns the indices of the ``most`` nodes with the most time, in ascending order.
 
-    Only nodes in ``wanted`` are returned; by default, all nodes with time. Ancestors are always included, because
-    they have at least as much time and come first.
+    Only nodes in ``wanted`` are returned; by default, all nodes that have time. The ancestors of a returned node
+    are always returned too, because they have at least as much time and precede it.
     """
     found = np.flatnonzero(total_ns > 0 if wanted is None else wanted)
     return found if most is None else np.sort(found[np.argsort(-total_ns[found], kind="stable")[:most]])
 
 
 def in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
-    """Sorts the nodes in ``kept`` in pre-order. Siblings are sorted by rank, largest first, then by first call."""
+    """Returns the nodes in ``kept`` in pre-order. Siblings are sorted by rank, largest first, then by first call."""
     if not len(kept):
         return kept
     return kept[preorder(places_of(kept, len(above))[above[kept]], rank[kept], -np.arange(len(kept)))]

@@ -1,6 +1,6 @@
 """Metrics of merged stacks.
 
-The metrics are host and device time for a trace, or the units of a stack file.
+For a trace, the metrics are host and device time. For a stack file, they depend on the units in the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Terms:
-    """The numbers to show, and their metric keys. ``weight`` determines the sort order: "host" or "device"."""
+    """The numbers to show, and their metric keys.
+
+    ``weight`` is the number by which nodes are sorted: "host" or "device".
+    """
 
     metrics: Metrics
     weight: str = "host"
@@ -24,7 +27,7 @@ class Terms:
     has_kinds: bool = True
     """Whether the kinds of frames are known, such as Python calls and operators."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """Metric keys that replace those of a trace. An empty key hides the number."""
+    """Metric keys that replace those of a trace. If a key is empty, its number is hidden."""
 
     @property
     def hidden(self) -> tuple[str, ...]:

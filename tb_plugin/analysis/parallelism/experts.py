@@ -23,17 +23,19 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, eq=False)
 class Dispatched:
-    """Token dispatches with recorded split sizes. Sorted by device and time."""
+    """Token dispatches with recorded split sizes, sorted by device and time."""
 
     row: Int64
     ratio: Float64
-    """Token count of the busiest rank, divided by the mean over all ranks."""
+    """Largest token count of a rank, divided by the mean token count of all ranks."""
     experts_ns: Int64
     """Time of expert GEMMs between this dispatch and the next dispatch on the same device."""
     most: Int64
-    """Index of the busiest rank within the process group."""
+    """Index within the process group of the rank with the most tokens."""
     without: int
-    """Number of dispatches without usable split sizes: not recorded, truncated, or not listed because all are equal."""
+    """Number of dispatches whose split sizes cannot be used: they are not recorded, are truncated, or are omitted
+    because all sizes are equal.
+    """
 
     def __len__(self) -> int:
         return len(self.row)
@@ -55,7 +57,7 @@ def token_dispatches(trace: TraceTable) -> Dispatched:
 
 
 def _texts(trace: TraceTable, rows: Int64) -> list[str]:
-    """Returns the split sizes recorded with each kernel, or with an operator around its launch; "" = none."""
+    """Returns the split sizes recorded with each kernel, or with an operator that encloses its launch; "" = none."""
     key = trace.recorder.parallel.split_sizes[0]
     column = next((each for each in trace.others if each.key == key and each.is_text), None)
     if column is None:
@@ -70,15 +72,17 @@ def _texts(trace: TraceTable, rows: Int64) -> list[str]:
 
 
 def split_sizes(text: str) -> list[int]:
-    """Parses the numbers of elements that a rank sends to each rank or receives from each rank.
+    """Parses the number of elements that a rank sends to, or receives from, each rank.
 
-    Empty for truncated lists (``[1, 2, ...]``).
+    Returns an empty list if the text is truncated (``[1, 2, ...]``).
     """
     return [int(each) for each in _NUMBER.findall(text)] if _TOKEN_COUNTS.match(text) else []
 
 
 def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
-    """Returns the time of expert GEMMs that start between each dispatch and the next dispatch on the same device."""
+    """Returns, for each dispatch, the time of expert GEMMs that start between it and the next dispatch on the same
+    device.
+    """
     experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
     device, start = trace.device[experts], trace.start_ns[experts]
     spent = np.zeros(len(rows), np.int64)

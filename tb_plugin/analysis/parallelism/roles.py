@@ -1,6 +1,6 @@
 """Roles of device work: sharding, pipeline, offloading, experts.
 
-A role depends on the kind of work and on the ranges around the launch.
+A role depends on the kind of work and on the ranges that enclose its launch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KEYS = [direction.key for direction in DIRECTIONS]
 
 
 class Role(IntEnum):
-    """Role of device work. If several roles apply, the one listed first is used."""
+    """Role of device work. If several roles apply, the role that is defined first is used."""
 
     SEND = 0
     RECEIVE = 1
@@ -66,14 +66,14 @@ METHODS = {"pipeline": PIPELINE, "sharding": SHARDING, "offload": OFFLOAD, "expe
 
 @dataclass(frozen=True, eq=False)
 class Roles:
-    """Device work that has a role, in order of rows."""
+    """Device work that has a role, sorted by row."""
 
     row: Int64
     role: npt.NDArray[np.int8]
     bytes: Int64
-    """Bytes moved (-1 = unknown)."""
+    """Number of bytes that are moved (-1 = unknown)."""
     exposed_ns: Int64
-    """Exposed time of communication and offloading copies. 0 for other work."""
+    """Exposed time of communication and of offloading copies, in nanoseconds. 0 for work of other roles."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -117,7 +117,7 @@ def _large_copies(trace: TraceTable, work: Int64) -> Int64:
 
 
 class _Within:
-    """Tests which device work was launched inside a range whose name matches a pattern."""
+    """Tests whether device work was launched inside a range whose name matches a pattern."""
 
     def __init__(self, trace: TraceTable, work: Int64) -> None:
         self._trace = trace
@@ -183,7 +183,10 @@ def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Sets the roles of expert work. If there are no expert GEMMs, an all-to-all gets a role only by name."""
+    """Sets the roles of expert work.
+
+    If there are no expert GEMMs, an all-to-all gets a role only if its name shows the role.
+    """
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     kernels = trace.kind[work] == EventKind.KERNEL
     own = {pattern: name_matches(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}
@@ -208,7 +211,8 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
     """Returns the role of each all-to-all; -1 = none.
 
-    The role is DISPATCH if expert GEMMs run before the next all-to-all. That next all-to-all has the role COMBINE.
+    If expert GEMMs run between two consecutive all-to-alls, the first has the role DISPATCH and the second has the
+    role COMBINE.
     """
     order = np.argsort(trace.start_ns[exchanges], kind="stable")
     begin, end = trace.start_ns[exchanges][order], trace.ends(exchanges)[order]
@@ -227,9 +231,9 @@ def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
 
 
 def _bytes(trace: TraceTable, work: Int64) -> Int64:
-    """Returns the bytes moved (-1 = unknown).
+    """Returns the number of bytes that are moved (-1 = unknown).
 
-    They are recorded for copies, and computed from element counts for collectives.
+    For copies, this number is recorded. For collectives, it is computed from element counts.
     """
     args = trace.device_args
     size = np.full(len(trace), MISSING, np.int64)
@@ -243,7 +247,7 @@ def _bytes(trace: TraceTable, work: Int64) -> Int64:
 def exposed_ns(trace: TraceTable, mine: Bool) -> int:
     """Returns the exposed time of the work selected by a mask over ``roles_of``.
 
-    Time with concurrent work counts once.
+    Time during which several pieces of this work run is counted once.
     """
     roles = roles_of(trace)
     found = []
@@ -262,9 +266,9 @@ def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int6
 
 
 def _exposed_ranges(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
-    """Yields exposed time ranges and a mask of the work that they apply to.
+    """Yields exposed time ranges, each with a mask of the work to which they apply.
 
-    Communication is first, offloading copies follow.
+    The ranges of communication come first, followed by those of offloading copies.
     """
     yield exposed_ranges(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)

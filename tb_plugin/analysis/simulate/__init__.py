@@ -1,9 +1,9 @@
 """Simulation of the time that a change saves per step.
 
 The simulation replays recorded work in the recorded order. Only the change affects durations. The *lead* of the
-host or of a device is how much earlier it is than recorded. Work starts as soon as its launch and earlier work
-allow. So a lead of the host only helps a device where the device was idle. When the host waits for a device, the
-device's lead becomes the host's lead.
+host or of a device is how much earlier it is in the simulation than in the recording. Work starts as soon as its
+launch and earlier work allow. A lead of the host therefore helps a device only where the device was idle. When the
+host waits for a device, the host gets the lead of the device.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAX_WORK_PER_RUN = 2_000_000
 def merge_changes(changes: Sequence[Change]) -> Change:
     """Combines several changes into one.
 
-    Overlapping times count once. For each row and step, the largest reduction is used.
+    Overlapping time ranges are counted once. For each row and step, the largest reduction of all changes is used.
     """
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
     rows, less = _largest_reduction([(change.row, change.less_ns) for change in changes])
@@ -44,7 +44,7 @@ def merge_changes(changes: Sequence[Change]) -> Change:
 
 
 def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
-    """Largest reduction of each row or step, minus its largest increase."""
+    """Returns, for each row or step, the largest reduction minus the largest increase."""
     of = np.concatenate([each for each, _ in parts] or [np.empty(0, np.int64)])
     by = np.concatenate([by for _, by in parts] or [np.empty(0, np.int64)])
     found, place = np.unique(of, return_inverse=True)
@@ -55,12 +55,11 @@ def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int
 
 
 def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Returns the time that each change would save without the others, in nanoseconds over all ``steps``.
+    """Returns the time that each change alone would save, in nanoseconds over all ``steps``.
 
-    If ``careful``, the result is a lower bound: the usual latency of launches and the usual gap between kernels do
-    not change. Otherwise both are zero, and the result is an upper bound. If ``worth`` of a change is n, one
-    changed step replaces n recorded steps. The recording is replayed once if all its steps are in ``steps``. If
-    not, the selected steps are repeated indefinitely.
+    If ``careful`` is True, the result is a lower bound: launch latencies and gaps between kernels keep their usual
+    length. Otherwise, both are zero, and the result is an upper bound. If ``steps`` contains all recorded steps,
+    the recording is replayed once. Otherwise, the selected steps are repeated indefinitely.
     """
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
@@ -77,10 +76,10 @@ def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], caref
 
 
 def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
-    """Upper bound for changes that shorten some steps by a known time.
+    """Returns an upper bound for changes that shorten some steps by a known time.
 
-    This is the larger of two estimates. The first ignores the known times. The second adds them to the saving in
-    other steps, scaled to all steps.
+    This is the larger one of two estimates. The first estimate ignores the known times. The second estimate is the
+    sum of the known times and the saving in the other steps, scaled to all steps.
     """
     some = [i for i, change in enumerate(changes) if len(change.step)]
     found = elsewhere + known
@@ -94,7 +93,9 @@ def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], els
 
 
 def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """The part of a change outside of steps whose reduction is known, so that nothing counts twice."""
+    """Returns the part of a change that is outside of steps whose reduction is known, so that no saving is counted
+    twice.
+    """
     if not len(change.step):
         return change
     host = subtract(change.host, union(steps.host_start_ns[change.step], steps.host_end_ns[change.step]))
@@ -104,7 +105,7 @@ def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Cha
 
 
 def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Time saved by each change, in nanoseconds; negative if the change costs time."""
+    """Returns the time saved by each change, in nanoseconds; negative if the change costs time."""
     every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
         return _time_saved(_saved_once, trace, steps, changes, careful)
@@ -120,7 +121,7 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
 
 
 def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """The part of a change that the host runs or launches within these steps."""
+    """Returns the part of a change that concerns work that the host runs or launches within these steps."""
     begin, end = steps.host_start_ns[:1], steps.host_end_ns[-1:]
     launch = trace.launch[change.row]
     begun = trace.start_ns[np.where(launch == MISSING, change.row, launch)]
@@ -134,7 +135,7 @@ Program = Callable[[TraceTable, Queue, Sequence[Change], Steps, bool], Int64]
 
 
 def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Time saved by each change in nanoseconds. The slowest device decides."""
+    """Returns the time saved by each change, in nanoseconds. The device that ends last determines this time."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
     if not queues:
@@ -151,19 +152,21 @@ def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequ
 
 
 def _saved_once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """How much earlier the recording ends, plus a constant that is the same for all changes."""
+    """Returns how much earlier the recording ends with each change, plus a constant that is the same for all
+    changes.
+    """
     leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
 
 
 def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """How much shorter each repetition becomes if the steps repeat indefinitely.
+    """Returns how much shorter each repetition becomes if the steps repeat indefinitely, plus a constant that is
+    the same for all changes.
 
-    The result includes a constant that is the same for all changes. Each repetition starts with the final leads of
-    the previous one. The saving is the smallest of three values: how much the host's lead grows, how much the
-    device's lead grows, and half of the growth if each waits for the other. Work that is queued at the start is
-    queued again at the end, so it is not saved.
+    Each repetition starts with the final leads of the previous repetition. The saving is the smallest of three
+    values: the growth of the host's lead, the growth of the device's lead, and half of the growth if host and
+    device wait for each other.
     """
     leads = leads_of(trace, queue, changes, steps, careful, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device

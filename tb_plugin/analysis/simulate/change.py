@@ -1,4 +1,4 @@
-"""A change of the program to simulate."""
+"""A hypothetical change to the program, whose effect is simulated."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A change of the program: host time ranges that disappear, and device work that becomes shorter."""
+    """A hypothetical change to the program: host time ranges that disappear, and device work that becomes shorter."""
 
     host: Ranges = EMPTY
     row: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     less_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    """How much shorter each ``row`` becomes; negative if it becomes longer."""
+    """Time by which each ``row`` becomes shorter, in nanoseconds; negative if the row becomes longer."""
     step: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    """Indices of simulated steps whose reduction is known, without duplicates."""
+    """Indices of simulated steps whose reduction is known; each index occurs once."""
     step_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     worth: int = 1
     """Number of recorded steps that one step replaces after the change."""
     awaited: bool = False
-    """Whether reductions on other streams count, because the busiest stream may have waited for them."""
+    """Whether reductions on streams other than the busiest one count, because the busiest stream may have waited
+    for them.
+    """

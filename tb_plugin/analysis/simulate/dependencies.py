@@ -33,22 +33,24 @@ MOST_WAITS = 20_000
 class Queue:
     """Device events that delay later events, grouped by the waits of the host. Times are in nanoseconds.
 
-    These are the events of the busiest stream, and events of other streams that start on an idle device.
+    These are the events of the busiest stream, and events of other streams that start while the device is idle.
     """
 
     row: Int64
     start_ns: Int64
     launched_ns: Int64
     gap_ns: Int64
-    """Idle time of the device before each event, if it was certainly idle because of a late launch."""
+    """Idle time of the device before each event, if a late launch certainly caused this idle time."""
     most_gap_ns: Int64
-    """Upper bound of ``gap_ns``. It includes time in which only other streams were busy."""
+    """Upper bound of ``gap_ns``. Time during which only other streams were busy is included."""
     slack_ns: Int64
-    """How much later each launch could have been without delaying the event; 0 if only the launch delayed it."""
+    """Time by which each launch could have been later without a delay of the event; 0 if only the launch delayed
+    the event.
+    """
     returned_ns: Int64
     has_dependencies: Bool
     turn: Int64
-    """Indices at which the events are split by the waits of the host."""
+    """Indices that divide the events into groups, at the waits of the host."""
     waits: Waits
     usual_ns: tuple[int, int]
     """Typical latency between two kernels, and typical latency of a launch."""
@@ -70,14 +72,16 @@ class Waits:
     own_ns: Int64
     """Duration of each wait, excluding delays by the profiler."""
     done_ns: Int64
-    """End of the last work for which the call waited; a time far in the past if there is none."""
+    """End of the last work for which each call waited; a time far in the past if there is no such work."""
     place: Int64
-    """Index in the queue of the last event that starts at or before the awaited work (-1 = before all events)."""
+    """For each wait, the index in the queue of the last event that starts at or before the awaited work (-1 =
+    before all events).
+    """
 
 
 @cached_by_argument
 def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
-    """Returns the device events that were launched between ``begin`` and ``end``, with their delays."""
+    """Returns the device events that were launched between ``begin`` and ``end``, and the delays of these events."""
     launches = launch_phases(trace)
     mine = trace.device[launches.row] == device
     at = np.flatnonzero(mine)
@@ -128,7 +132,8 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
 
 
 def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
-    """Time before each event of the busiest stream in which that stream was idle and another stream was busy.
+    """Returns, for each event of the busiest stream, the time directly before it during which this stream was idle
+    and another stream was busy.
 
     0 for the first event, and for events of other streams.
     """
@@ -141,7 +146,7 @@ def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> I
 
 
 def idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
-    """Returns the length of the idle gap of a device that ends at each time; 0 if no gap ends there."""
+    """Returns, for each time, the length of the idle gap of a device that ends at this time; 0 if no gap ends then."""
     busy = device_occupied(trace)[device]
     place = np.searchsorted(busy.start, when)
     begins = np.append(busy.start, -FREE)[place] == when
@@ -160,7 +165,9 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
 
 
 def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
-    """Waits of the threads that launch or request work on a device, and the row that each waited for (-1 = none)."""
+    """Returns the waits of the threads that launch or request work on a device, and the row for which each call
+    waited (-1 = none).
+    """
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     rows = rows[trace.launch[rows] != MISSING]
@@ -186,7 +193,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
 
 
 def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
-    """Rows of launch calls that blocked because the launch queue was full."""
+    """Returns the rows of launch calls that blocked because the launch queue was full."""
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
     if len(call) < FULL:

@@ -1,6 +1,6 @@
 """Simulated replay of recorded steps.
 
-Work is processed in order, from one wait of the host to the next.
+The replay processes work in order, from one wait of the host to the next wait.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _WORK_PER_BATCH = 4096
 
 @dataclass(frozen=True, eq=False)
 class Leads:
-    """How much earlier host and device finish, in nanoseconds.
+    """Times by which host and device finish earlier, in nanoseconds.
 
-    The shape is (pairs of initial leads, changes).
+    The shape of each array is (pairs of initial leads, changes).
     """
 
     host: Int64
@@ -50,9 +50,9 @@ def leads_of(
     careful: bool,
     begins: tuple[tuple[int, int], ...],
 ) -> Leads:
-    """Returns how much earlier host and device finish with each change.
+    """Returns, for each change, how much earlier host and device finish.
 
-    ``begins`` contains pairs of initial leads: of the host, and of the device.
+    ``begins`` contains pairs of initial leads: the lead of the host, and the lead of the device.
     """
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have waited for the host, or been queued long before.
@@ -81,9 +81,9 @@ def leads_of(
 def _run(
     queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64, begins: tuple[tuple[int, int], ...]
 ) -> tuple[Int64, Int64]:
-    """Final leads of host and device, with shape (pairs of initial leads, changes).
+    """Returns the final leads of host and device, with shape (pairs of initial leads, changes).
 
-    The host's lead excludes the reduction of its own time.
+    The lead of the host does not include the reduction of host time.
     """
     waits = queue.waits
     host_lead, device_lead = (
@@ -109,7 +109,9 @@ def _run(
 
 
 def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
-    """Reduction from the start of queue entry ``place`` to the time ``when``, with shape (changes, places)."""
+    """Returns the reduction between the start of queue entry ``place`` and the time ``when``, with shape (changes,
+    places).
+    """
     start = np.append(queue.start_ns, 0)[place]
     between = np.stack([until(when) - until(start) for until in gone])
     found: Int64 = np.where(start <= when, between, 0)
@@ -117,9 +119,10 @@ def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64,
 
 
 class _Host:
-    """Reductions of host time up to each wait and up to the end, for each change.
+    """For each change, the reductions of host time before each wait, and before the end.
 
-    ``is_gone`` marks the waits of which a change removes at least half, not counting time blocked by the profiler.
+    ``is_gone`` marks the waits of which a change removes at least half. Time blocked by the profiler is not
+    counted.
     """
 
     def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps, held: Ranges) -> None:
@@ -135,9 +138,9 @@ class _Host:
 class _Gone:
     """Cumulative reduction of device work by one change.
 
-    For a lower bound, a reduction only counts where the work runs alone on the device. For an upper bound, all
-    reductions on the busiest stream count. Reductions on other streams count while the busiest stream is idle,
-    because it may have waited for them. If work is removed, so is the latency before it.
+    For a lower bound, a reduction counts only while no other work runs on the device. For an upper bound, all
+    reductions on the busiest stream count. Reductions on other streams count while the busiest stream is idle. If
+    work is removed, the latency before this work is removed too.
     """
 
     def __init__(self, trace: TraceTable, queue: Queue, change: Change, careful: bool) -> None:
@@ -169,20 +172,21 @@ class _Gone:
         self._sum, self._alone = np.append(0, np.cumsum(less)), np.append(0, np.cumsum(bare))
 
     def until(self, when: Int64) -> Int64:
-        """Returns the total reduction of work that ended at or before each time."""
+        """Returns, for each time, the total reduction of work that ended at or before this time."""
         found: Int64 = self._sum[np.searchsorted(self._end, when, side="right")]
         return found
 
     def until_exclusive(self, when: Int64) -> Int64:
-        """Returns the same as ``until``, but only for times at which the work ran alone on the device."""
+        """Returns the same as ``until``, but counts only reductions while no other work ran on the device."""
         found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
         return found
 
     def may_have_delayed(self, queue: Queue) -> Int64:
-        """Returns how much later each launch could have been if its work waited for shortened work on another
-        stream.
+        """Returns the time by which each launch could have been later if its work waited for shortened work on
+        another stream.
 
-        This is possible if the work starts soon after the other work ends, and if its launch had already returned.
+        Such a wait is possible if the work starts soon after the shortened work ends, and if the launch call had
+        already returned at that time.
         """
         ended = np.append(-FREE, self._beside)
         until = ended[np.searchsorted(ended, queue.start_ns, side="right") - 1]
@@ -192,7 +196,7 @@ class _Gone:
 
 
 def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
-    """Time in which each row runs while the device runs no work outside ``rows``."""
+    """Returns, for each row, the time in which it runs while the device runs no work outside ``rows``."""
     overlap = _overlapping_rows(trace, device)
     start, end = trace.start_ns[rows], trace.ends(rows)
     place = np.searchsorted(overlap, rows)
@@ -208,7 +212,7 @@ def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
 
 
 def _idle_time(trace: TraceTable, device: int, track: int, rows: Int64) -> Int64:
-    """Idle time of the stream ``track`` while each row runs."""
+    """Returns, for each row, the time in which it runs while the stream ``track`` is idle."""
     if not len(rows):
         return rows
     start, end = trace.start_ns[rows], trace.ends(rows)

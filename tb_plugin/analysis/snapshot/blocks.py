@@ -19,7 +19,7 @@ Int64 = npt.NDArray[np.int64]
 def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
     """Returns a table of these blocks, in the order of ``rows``.
 
-    ``end_event`` and ``end_ns`` refer to a block's first release event.
+    ``end_event`` and ``end_ns`` refer to the first release event of each block.
     """
     snapshot = device.snapshot
     words, stack = stack_words(snapshot), device.block("stack")[rows]

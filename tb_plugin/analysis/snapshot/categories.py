@@ -38,9 +38,9 @@ WHY = {
 @dataclass(frozen=True, eq=False)
 class BlockCategories:
     of: Int8
-    """Index into ``names`` for each block."""
+    """For each block, an index into ``names``."""
     names: tuple[str, ...]
-    """Keys of ``memory_categories.ORDER``, followed by other categories that the snapshot records."""
+    """Keys of ``memory_categories.ORDER``, followed by additional categories that the snapshot contains."""
     source: Source
 
     @property
@@ -82,8 +82,8 @@ def _none(count: int, source: Source) -> BlockCategories:
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
     """Returns the categories recorded in the snapshot.
 
-    Blocks without a category are unknown. If there are more categories than int8 codes, blocks of the last
-    categories are unknown too.
+    Blocks without a recorded category have the category unknown. If there are more categories than int8 codes,
+    blocks of the last categories are unknown too.
     """
     ids, of = np.unique(stated, return_inverse=True)
     texts = [
@@ -98,7 +98,7 @@ def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCateg
 
 
 def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
-    """Returns the bytes of these blocks by category. Categories without bytes are omitted."""
+    """Returns the bytes of these blocks by category. A category is omitted if its blocks have no bytes."""
     found = categories_of_blocks(device)
     size = np.zeros(len(found.names), np.int64)
     np.add.at(size, found.of[rows], device.block("size")[rows])
@@ -131,7 +131,7 @@ def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> di
 def category_notes(device: DeviceLevels) -> list[Notice]:
     """Returns a notice that explains why categories are unknown.
 
-    Empty if they are known or the device has no blocks.
+    Returns no notice if the categories are known or the device has no blocks.
     """
     found = categories_of_blocks(device)
     if found.has_any or not len(device.block("size")):

@@ -18,8 +18,8 @@ WIDTH = 800
 
 
 def curve_of(device: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
-    """Returns the allocated, active, reserved and free bytes after each event in ``span``. The x axis is the event
-    number or the time.
+    """Returns the allocated, active, reserved and unused reserved bytes after each event in ``span``. The x axis is
+    the event number, or the time if ``by_time`` is set.
 
     The points are reduced to ``width`` columns, as in ``detail``.
     """
@@ -44,8 +44,8 @@ def curve_of(device: DeviceLevels, levels: Levels, span: tuple[int, int], width:
 
 
 def detail(place: Int64, lines: list[Int64], width: int) -> Int64:
-    """Returns the indices of the points to draw. Each of ``width`` columns has the first, last, smallest and
-    largest value of each line.
+    """Returns the indices of the points to draw. Each of ``width`` columns contains the first, last, smallest and
+    largest value of each curve.
 
     ``place`` contains the x values in ascending order.
     """

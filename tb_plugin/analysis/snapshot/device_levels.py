@@ -22,7 +22,7 @@ HOST_NAME = "pinned host memory"
 
 @dataclass(frozen=True, eq=False)
 class DeviceLevels:
-    """One device of a snapshot, with its part of each table. Event numbers start from 0."""
+    """One device of a snapshot, with its rows of each table. Event numbers start from 0."""
 
     snapshot: Snapshot
     place: int
@@ -55,7 +55,7 @@ class DeviceLevels:
         return found
 
     def at_time(self, time_ns: int) -> int:
-        """Returns the last event at or before a time (-1 = none)."""
+        """Returns the number of the last event at or before a time (-1 = none)."""
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
     def live(self, event: int) -> Int64:
@@ -72,12 +72,15 @@ class DeviceLevels:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Bytes after each event. Index e + 1 is after event e; index 0 is before the first event."""
+    """Memory levels of a device, in bytes.
+
+    Entry e + 1 is the level after event e; entry 0 is the level before the first event.
+    """
 
     allocated: Int64
-    """Bytes of the blocks whose release was not requested."""
+    """Total bytes of the blocks whose release was not requested."""
     active: Int64
-    """Allocated bytes, plus bytes of blocks that are released but still used by a stream."""
+    """Allocated bytes, plus the bytes of blocks whose release was requested but that a stream still uses."""
     reserved: Int64
 
     def peak(self) -> int:
@@ -87,7 +90,8 @@ class Levels:
     def most_reserved(self) -> int:
         """Returns the event after which the most bytes are reserved (-1 = before the first event).
 
-        If there are several, returns the one with the most active bytes, and of equal ones the first.
+        If there are several such events, returns the one with the most active bytes. If these are equal too,
+        returns the first.
         """
         most = np.flatnonzero(self.reserved == self.reserved.max())
         return int(most[self.active[most].argmax()]) - 1
@@ -112,7 +116,7 @@ def _part(ids: npt.NDArray[np.int16], number: int) -> slice:
 
 
 def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
-    """Returns the requested device, by default the device with the most events.
+    """Returns the requested device. By default, returns the device that has the most events.
 
     Raises BadRequest for an unknown device.
     """
@@ -154,7 +158,7 @@ def _levels(snapshot: Snapshot, place: int) -> Levels:
 def bytes_after_events(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
     """Returns the bytes of blocks or segments after each event.
 
-    The first of the ``count + 1`` entries is before the first event.
+    The result has ``count + 1`` entries. The first entry is for the time before the first event.
     """
     change = np.zeros(count + 1, np.int64)
     np.add.at(change, begin + 1, size)
@@ -164,8 +168,8 @@ def bytes_after_events(count: int, begin: Int64, end: Int64, size: Int64) -> Int
 
 
 def moment_of(device: DeviceLevels, params: Params, key: str = "at") -> int | None:
-    """Returns the event number in a request parameter, None if missing. Numbers beyond the first or last event are
-    clipped.
+    """Returns the event number in a request parameter, None if missing. Numbers outside of the history are replaced
+    by the first or last event number.
 
     Raises BadRequest if the parameter is not an integer.
     """
@@ -177,7 +181,7 @@ def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
     """Returns the first and last event of the requested part of the history. The default is the entire history.
 
     ``from`` and ``to`` are event numbers; ``from_ns`` and ``to_ns`` are times. If ``from_ns`` is given, the first
-    event is the last one at or before that time. Raises BadRequest for an invalid range.
+    event is the last event at or before ``from_ns``. Raises BadRequest for an invalid range.
     """
     low, high = moment_of(device, params, "from"), moment_of(device, params, "to")
     low_ns, high_ns = int_param(params, "from_ns"), int_param(params, "to_ns")

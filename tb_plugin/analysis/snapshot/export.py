@@ -15,7 +15,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 def events_of(model: object, where: str) -> pa.Table:
-    """Returns all allocator events of a snapshot or trace. Raises NotFoundError for other models."""
+    """Returns all allocator events of a snapshot or trace. Raises NotFoundError for all other models."""
     if isinstance(model, Snapshot):
         parts = []
         for device in devices_of(model):
@@ -35,10 +35,10 @@ def events_of(model: object, where: str) -> pa.Table:
 
 
 def blocks_of(model: object, where: str, at: int | None, device: str) -> pa.Table:
-    """Returns the blocks of one device of a snapshot. If ``at`` is given, returns only blocks that exist after this
-    event.
+    """Returns the blocks of one device of a snapshot. If ``at`` is given, returns only blocks that exist after
+    event ``at``.
 
-    Raises NotFoundError for other models, and BadRequest for an unknown device.
+    Raises NotFoundError for models other than snapshots, and BadRequest for an unknown device.
     """
     if not isinstance(model, Snapshot):
         do = "The table memory_events of the view memory has the blocks of a trace."

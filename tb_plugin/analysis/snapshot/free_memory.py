@@ -1,4 +1,4 @@
-"""Free reserved memory of a device after an event."""
+"""Unused reserved memory of a device after an event."""
 
 from __future__ import annotations
 
@@ -19,28 +19,34 @@ SMALL_BLOCK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Free:
-    """Reserved segments and the gaps between their blocks. An expandable segment counts as one segment."""
+    """Reserved segments, and the gaps between the blocks in them. An expandable segment counts as one segment."""
 
     size: Int64
-    """Bytes of each segment."""
+    """Size of each segment in bytes."""
     free: Int64
     stream: Int64
     pool: Int64
     is_small: Bool
     gap: Int64
-    """Bytes of each gap. ``gap_range`` contains the index of each gap's segment."""
+    """Size of each gap in bytes. ``gap_range`` contains the index of each gap's segment."""
     gap_range: Int64
     block: Int64
-    """Indices of the device's blocks in segments. ``block_range`` contains the index of each block's segment."""
+    """Indices of the device's blocks that are in segments.
+
+    ``block_range`` contains the index of each block's segment.
+    """
     block_range: Int64
 
     @property
     def is_pinned(self) -> Bool:
-        """Returns whether each segment contains a block, so that it cannot be returned to the driver."""
+        """Returns, for each segment, whether it contains a block and therefore cannot be returned to the driver."""
         return self.free < self.size
 
     def largest(self, usable: Bool | None = None) -> int:
-        """Returns the size of the largest gap. If ``usable`` is given, only segments in this mask are searched."""
+        """Returns the size of the largest gap.
+
+        If ``usable`` is given, only gaps in the segments that this mask selects are considered.
+        """
         gaps = self.gap if usable is None else self.gap[usable[self.gap_range]]
         return int(gaps.max(initial=0))
 

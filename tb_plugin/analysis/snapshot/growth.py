@@ -1,4 +1,4 @@
-"""Growth of retained and peak memory from step to step."""
+"""Growth of retained memory and of peak memory from step to step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ LEAK_CONFIDENCE = 0.7
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """Retained memory, with one row for each allocation stack that has blocks after the first or the last step.
+    """Retained memory by allocation stack. There is one row for each stack that has blocks after the first or the
+    last step.
 
     The first step is the warm-up.
     """
@@ -47,20 +48,21 @@ class Growth:
     last_bytes: Int64
     last_blocks: Int64
     left_bytes: Int64
-    """Bytes allocated in the steps in ``counted`` and still allocated after the last step."""
+    """Bytes that were allocated in a checked step (see ``counted``) and are still allocated after the last step."""
     left_blocks: Int64
     counted: Int64
-    """Number of steps that are checked for growth: all except the warm-up and the last n steps.
+    """Number of steps that are checked for growth: all steps except the warm-up and the last n steps.
 
-    n is the longest lifetime of any released block of the stack, in steps. Younger blocks may still be released.
+    n is the longest lifetime of any released block of the stack, in steps. Blocks from the last n steps may still
+    be released.
     """
     growing: Int64
-    """Number of checked steps from which blocks remain."""
+    """Number of checked steps whose blocks are not all released."""
     confidence: Float64
-    """Share of the checked steps from which blocks remain, times the similarity of the bytes that remain from each.
+    """Share of the checked steps that retain blocks, times the similarity of the retained bytes per step.
 
     The similarity is 1 - d / (2 m), for mean m and mean absolute deviation d. The confidence is 0 if there are too
-    few steps or growth has ended.
+    few steps, or if growth has ended.
     """
 
     @property
@@ -74,8 +76,8 @@ class Growth:
         return self.left_blocks / np.maximum(self.counted, 1)
 
     def ranked(self) -> Int64:
-        """Returns the rows sorted by bytes per step times confidence, then by bytes allocated at the end, largest
-        first.
+        """Returns the rows, largest first, sorted by bytes per step times confidence, then by bytes allocated at
+        the end.
         """
         return np.lexsort((self.stack, -self.last_bytes, -self.step_bytes * self.confidence))
 
@@ -86,7 +88,7 @@ class Growth:
 
 
 def growth_of(device: DeviceLevels) -> Growth:
-    """Returns the memory that each stack retains from step to step. Empty if there are no steps."""
+    """Returns the memory that each stack retains from step to step. Returns no rows if there are no steps."""
     return _growth(device.snapshot, device.place) if device.count else _none()
 
 
@@ -138,7 +140,7 @@ def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool
 
 
 def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: Int64) -> tuple[Int64, Float64]:
-    """Returns, for each stack, the number of steps from which blocks remain, and the confidence."""
+    """Returns, for each stack, the number of steps that retain blocks, and the confidence."""
     rows = np.flatnonzero(kept)
     pairs = group(groups.of[rows], step[rows]) if len(rows) else Groups(rows, rows)
     of, when = groups.of[rows][pairs.first], step[rows][pairs.first]
@@ -157,7 +159,9 @@ def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: I
 
 @dataclass(frozen=True)
 class Rise:
-    """Rise of the memory peaks from step to step, with event and bytes of the first and the last peak."""
+    """Increase of the memory peaks from step to step, with the event and the bytes of the first and of the last
+    peak.
+    """
 
     first: int
     last: int
@@ -166,12 +170,11 @@ class Rise:
     steps: int
     """Number of steps from the first peak to the last peak."""
     rising: float
-    """Share of the steps whose peak is higher than that of the previous step."""
+    """Share of the steps whose peak is higher than the peak of the previous step."""
     threshold: float = RISING
 
     @property
     def figures(self) -> list[Figure]:
-        """Returns the numbers that the finding shows."""
         return [
             METRICS.figure("peak_growth_bytes", (self.last_bytes - self.first_bytes) / self.steps),
             METRICS.figure("first_peak_bytes", self.first_bytes),
@@ -182,9 +185,9 @@ class Rise:
 
 
 def rise_of(device: DeviceLevels) -> Rise | None:
-    """Returns the rise of the steps' memory peaks.
+    """Returns the increase of the memory peaks of the steps.
 
-    None if the peaks do not rise, or if retained memory explains most of the rise.
+    Returns None if the peaks do not increase, or if retained memory explains most of the increase.
     """
     steps = steps_of(device)
     count = len(steps) - WARM_UP
@@ -216,7 +219,7 @@ class Live:
 def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
     """Returns the allocated memory at the boundaries of the steps, for one stack.
 
-    If ``stack`` is None, for all stacks together.
+    If ``stack`` is None, returns the sum over all stacks.
     """
     begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
     rows = slice(None) if stack is None else np.flatnonzero(device.block("stack") == stack)
@@ -234,7 +237,7 @@ def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Allocated memory after two events, one row per allocation stack."""
+    """Allocated memory after each of two events, one row per allocation stack."""
 
     stack: Int64
     first_bytes: Int64
@@ -242,7 +245,7 @@ class Change:
     second_bytes: Int64
     second_blocks: Int64
     both_blocks: Int64
-    """Number of blocks that are allocated after both events."""
+    """Number of blocks that are allocated after the first event and still after the second event."""
     both_bytes: Int64
 
 

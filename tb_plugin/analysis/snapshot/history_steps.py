@@ -28,9 +28,12 @@ class HistorySteps:
     first: Int64
     """First event of each step."""
     end: Int64
-    """Number of the event after the last event of each step."""
+    """For each step, the number of the event that follows its last event."""
     is_ended: Bool
-    """Whether the end of the step is recorded. If not, the step lasts until the next step or the last event."""
+    """Whether the end of the step is recorded.
+
+    If not, the step lasts until the next step starts or until the last event.
+    """
 
     def at(self, event: int) -> str | None:
         """Returns the label of the step that contains an event, None if no step contains it."""
@@ -39,7 +42,11 @@ class HistorySteps:
 
 
 def marks_of(device: DeviceLevels) -> HistorySteps:
-    """Returns the steps annotated on the device or, if there are none, on any device. Empty if events have no times."""
+    """Returns the steps that are annotated on the device.
+
+    If none are annotated on it, returns the steps annotated on any device. Returns no steps if the events have no
+    times.
+    """
     return _marks(device.snapshot, device.place)
 
 

@@ -50,20 +50,20 @@ class StackWords:
     text: pa.Array
     """Frames of each stack as ``path(line): function``, innermost first, separated by ``;``."""
     line: pa.Array
-    """User line of each stack: its innermost Python frame that is not in PyTorch, the standard library or an
+    """User line of each stack: the innermost Python frame that is not in PyTorch, in the standard library or in an
     installed package.
     """
     frame_text: list[str]
     is_python: npt.NDArray[np.bool_]
 
     def line_labels(self, stack: Ids) -> pa.Array:
-        """Returns the user line of each stack, or ``NO_STACK`` if the line is unknown."""
+        """Returns the user line of each stack, or ``NO_STACK`` if this line is unknown."""
         return pc.fill_null(texts_of(self.line, stack), NO_STACK)
 
 
 @cached_by_argument
 def stack_words(snapshot: Snapshot) -> StackWords:
-    """Returns the texts of all stacks. The text of a native frame is only its function name."""
+    """Returns the texts of all stacks. A native frame is represented only by its function name."""
     stacks, strings = snapshot.stacks, snapshot.strings
     files, names = (strings.take(ids).to_pylist() for ids in (stacks.file, stacks.name))
     texts, short, nodes = [], [], {}
@@ -107,7 +107,7 @@ def stack_words(snapshot: Snapshot) -> StackWords:
 
 
 _RECORDER, _NATIVE, _OPERATOR, _AUTOGRAD, _PYTHON, _PACKAGE, _GENERATED_CODE, _USER = range(8)
-"""Kinds of frames. A stack is named after its innermost frame of the highest kind."""
+"""Kinds of frames, in ascending order. A stack is named after its innermost frame of the highest kind."""
 
 
 def _line_of(
@@ -141,7 +141,7 @@ def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
 def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
     """Returns the text at each index, null for -1.
 
-    Texts are shortened if the column would be larger than ``MAX_COLUMN_BYTES``.
+    Texts are shortened if the column would otherwise be larger than ``MAX_COLUMN_BYTES``.
     """
     which = np.where(stack == MISSING, len(words) - 1, stack).astype(np.int64)
     sizes = pc.fill_null(pc.binary_length(words), 0).to_numpy()
@@ -170,7 +170,7 @@ def pool_texts(snapshot: Snapshot, pool: Ids) -> pa.Array:
 
 
 def changes_of(before: Int64, after: Int64) -> pa.Array:
-    """Returns how each number of bytes changes: "appears", "gone", "grew", "shrank" or "same"."""
+    """Returns, for each pair of byte counts, how the count changes: "appears", "gone", "grew", "shrank" or "same"."""
     which = np.select([(before == 0) & (after > 0), (before > 0) & (after == 0), after > before, after < before],
                       [0, 1, 2, 3], 4)  # fmt: skip
     return pa.array(["appears", "gone", "grew", "shrank", "same"], pa.string()).take(pa.array(which))

@@ -1,4 +1,4 @@
-"""Modules that allocated memory, from stacks."""
+"""Modules that allocated memory, derived from stacks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from tb_plugin.model.snapshot.table import Snapshot
 
 @cached_by_argument
 def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
-    """Returns the module that each stack runs in, null if unknown. The last entry is for index -1.
+    """Returns the module in which each stack runs, null if unknown. The last entry is for index -1.
 
-    The module is the innermost one whose ``forward`` is user code. If there is none, it is the innermost module.
+    This is the innermost module whose ``forward`` is user code. If there is no such module, it is the innermost
+    module.
     """
     stacks, patterns = snapshot.stacks, snapshot.recorder.stages
     frames = _Frames(snapshot, patterns.forward, patterns.setup)

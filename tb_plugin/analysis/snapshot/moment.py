@@ -1,7 +1,7 @@
 """Segments, blocks and gaps of a device after one event.
 
 Segments are placed one after another in a virtual address space. *Position* p in segment r is byte ``p - first[r]``
-of the segment.
+of segment r.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ LARGE_PAGE = 20 << 20
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Existing segments sorted by address. Adjacent parts of the same expandable segment are merged."""
+    """Existing segments, sorted by address. Adjacent parts of the same expandable segment are merged."""
 
     address: Int64
     size: Int64
     stream: Int64
     pool: Int64
     is_large: Bool
-    """Whether the segment is for large blocks. If this is not recorded, it is derived from the segment's size."""
+    """Whether the segment is for large blocks.
+
+    If this property is not recorded, it is derived from the segment's size.
+    """
     is_expandable: Bool
     stack: Int64
     pieces: Int64
@@ -44,18 +47,21 @@ class Rows:
 
     @property
     def page(self) -> Int64:
-        """Returns the smallest size that can be returned to the driver: an entire segment, or a page of an
-        expandable segment.
+        """Returns, for each segment, the smallest unit that can be returned to the driver: the entire segment, or a
+        page if the segment is expandable.
         """
         return np.where(self.is_expandable, np.where(self.is_large, LARGE_PAGE, SMALL_PAGE), np.maximum(self.size, 1))
 
     def of(self, position: Int64) -> Int64:
-        """Returns the index of the segment that contains each position."""
+        """Returns, for each position, the index of the segment that contains it."""
         found: Int64 = np.searchsorted(self.first, position, side="right") - 1
         return found
 
     def returnable(self, start: Int64, end: Int64, row: Int64) -> Int64:
-        """Returns the bytes of each free range that can be returned to the driver. ``row`` is the range's segment."""
+        """Returns the number of bytes in each unused range that can be returned to the driver.
+
+        ``row`` is the segment of each range.
+        """
         page = self.page[row]
         low, high = start - self.first[row], end - self.first[row]
         return np.maximum(high // page + -low // page, 0) * page
@@ -63,7 +69,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Free ranges sorted by position. ``row`` is the index of each range's segment."""
+    """Unused ranges in segments, sorted by position. ``row`` is the index of each range's segment."""
 
     row: Int64
     start: Int64
@@ -84,38 +90,38 @@ class Moment:
     start: Int64
     size: Int64
     is_pending: Bool
-    """Whether the block is released, but a stream may still use it."""
+    """Whether the release of the block was requested, but a stream may still use it."""
     outside: Int64
-    """Indices of existing blocks that are in no segment."""
+    """Indices of existing blocks that are not in any segment."""
     gaps: Gaps
 
     @property
     def reserved(self) -> int:
-        """Returns the bytes of all segments."""
+        """Returns the total bytes of all segments."""
         return int(self.rows.first[-1])
 
     @property
     def allocated(self) -> int:
-        """Returns the bytes of the blocks whose release was not requested."""
+        """Returns the total bytes of the blocks whose release was not requested."""
         return int(self.size[~self.is_pending].sum())
 
     @property
     def pending(self) -> int:
-        """Returns the bytes of blocks that are released, but that a stream may still use."""
+        """Returns the total bytes of blocks whose release was requested, but that a stream may still use."""
         return int(self.size[self.is_pending].sum())
 
     @property
     def free(self) -> int:
-        """Returns the bytes of all gaps."""
+        """Returns the total bytes of all gaps."""
         return int(self.gaps.size.sum())
 
     @property
     def largest_gap(self) -> int:
-        """Returns the bytes of the largest gap."""
+        """Returns the size of the largest gap in bytes."""
         return int(self.gaps.size.max(initial=0))
 
     def by_row(self, values: Int64, row: Int64) -> Int64:
-        """Sums values by segment. ``row`` contains the segment of each value."""
+        """Returns the sum of values for each segment. ``row`` contains the segment of each value."""
         total = np.zeros(len(self.rows), np.int64)
         np.add.at(total, row, values)
         return total
@@ -171,7 +177,9 @@ def _rows(device: DeviceLevels, event: int) -> Rows:
 
 
 def _items(rows: Rows, start: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns the sorted starts and ends of all blocks and segment boundaries, and the index of each block in them."""
+    """Returns the starts and the ends of all blocks and of all segment boundaries, both sorted, and the index of
+    each block among these entries.
+    """
     borders = len(rows.first)
     starts, ends = np.concatenate((rows.first, start)), np.concatenate((rows.first, start + size))
     order = np.argsort(starts, kind="stable")  # a segment boundary precedes the blocks that start there
@@ -191,15 +199,15 @@ def _gaps(rows: Rows, start: Int64, size: Int64) -> Gaps:
 
 
 def stuck_of(moment: Moment) -> Int64:
-    """Returns the bytes of each gap that cannot be returned to the driver because its segment or page also contains
-    blocks.
+    """Returns, for each gap, the number of bytes that cannot be returned to the driver because the same segment or
+    page also contains blocks.
     """
     gaps = moment.gaps
     return gaps.size - moment.rows.returnable(gaps.start, gaps.start + gaps.size, gaps.row)
 
 
 def pinned_by(moment: Moment) -> Int64:
-    """Returns, for each block, the bytes that could be returned to the driver if it were released."""
+    """Returns, for each block, the number of bytes that could be returned to the driver if this block were released."""
     rows, start, end, row = moment.rows, moment.start, moment.start + moment.size, moment.row
     starts, ends, place = _items(rows, start, moment.size)
     if not len(place):
@@ -214,25 +222,25 @@ def pinned_by(moment: Moment) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Obstacles:
-    """For each segment, the adjacent blocks that would have to be released for a request to fit.
+    """For each segment, the adjacent blocks that would have to be released so that a memory request fits.
 
-    Of all such blocks, these have the fewest bytes in use.
+    If there are several choices, these are the blocks with the fewest bytes in use.
     """
 
     row: Int64
     first: Int64
-    """Index of the first of these blocks in the blocks of the ``Moment``."""
+    """Index in ``Moment`` of the first block that would have to be released."""
     count: Int64
     live_bytes: Int64
     gap_start: Int64
     gap_bytes: Int64
-    """Size of the free range if these blocks were released."""
+    """Size of the gap that would result if these blocks were released, in bytes."""
 
 
 def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
-    """Returns the obstacles to a request in each segment of the mask ``chosen``, fewest bytes first.
+    """Returns the obstacles to a memory request in each segment of the mask ``chosen``, fewest bytes first.
 
-    Segments smaller than the request are omitted.
+    Segments that are smaller than the request are omitted.
     """
     rows = moment.rows
     starts, ends, place = _items(rows, moment.start, moment.size)

@@ -1,4 +1,4 @@
-"""Failed requests of a snapshot: free memory, cause and obstacles."""
+"""Failed memory requests of a snapshot: unused memory, cause and obstacles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_OOMS = 20
 
 @dataclass(frozen=True, eq=False)
 class RunningOut:
-    """Memory of a device at one out-of-memory event."""
+    """State of a device's memory at one out-of-memory event."""
 
     event: int
     requested: int
@@ -34,34 +34,34 @@ class RunningOut:
     stack: int
     moment: Moment
     serves: Bool
-    """Mask of the segments that could serve the request, by stream, pool and size class."""
+    """Mask of the segments that could serve the request, according to their stream, pool and size class."""
     obstacles: Obstacles
 
     @property
     def pool_free(self) -> int:
-        """Returns the free bytes in segments that could serve the request."""
+        """Returns the number of unused bytes in segments that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].sum())
 
     @property
     def pool_gap(self) -> int:
-        """Returns the largest gap in segments that could serve the request."""
+        """Returns the size of the largest gap in segments that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].max(initial=0))
 
     @property
     def cache_free(self) -> int:
-        """Returns the free bytes of the entire cache."""
+        """Returns the number of unused bytes in the entire cache."""
         return self.moment.reserved - self.moment.allocated - self.moment.pending
 
     @property
     def fits_if_contiguous(self) -> bool:
-        """Returns whether the request would fit without fragmentation."""
+        """Returns whether the request would fit if memory were not fragmented."""
         return self.requested <= self.pool_free + self.device_free
 
     @property
     def cause(self) -> str:
-        """Returns why the request failed, as a key of ``_CAUSES``."""
+        """Returns the reason why the request failed, as a key of ``_CAUSES``."""
         if self.pool_gap >= self.requested:
             return "gap"
         if self.fits_if_contiguous:
@@ -72,7 +72,9 @@ class RunningOut:
 
 
 def ran_out(device: DeviceLevels, event: int) -> RunningOut:
-    """Returns the memory at a failed request, and the blocks that prevent it from fitting."""
+    """Returns the state of the memory when a request failed, including the blocks that prevent the request from
+    fitting.
+    """
     events, at = device.snapshot.events, device.events.start + event
     moment = moment_at(device, event)
     serves = _same(moment.rows.stream, int(events.stream[at])) & _same(moment.rows.pool, int(events.pool[at]))
@@ -84,7 +86,7 @@ def ran_out(device: DeviceLevels, event: int) -> RunningOut:
 
 
 def _same(values: Int64, value: int) -> Bool:
-    """Returns whether each value equals ``value``. Unrecorded values (-1) count as equal."""
+    """Returns, for each entry of ``values``, whether it equals ``value``. Unrecorded values (-1) count as equal."""
     found: Bool = (values == value) | (values == MISSING) | (value == MISSING)
     return found
 
@@ -141,7 +143,7 @@ def figures_of(one: RunningOut) -> list[Figure]:
 
 
 def in_way_of(one: RunningOut | None, moment: Moment) -> Bool:
-    """Returns a mask of the blocks that are the smallest obstacle to a failed request."""
+    """Returns a mask of the blocks that would have to be released for a failed request to fit."""
     found = np.zeros(len(moment.block), np.bool_)
     if one is not None and len(one.obstacles.row):
         first = int(one.obstacles.first[0])

@@ -19,7 +19,7 @@ ANNOTATED = "annotations"
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Consecutive steps. Step i contains the events from ``moments[i]`` (excluded) to ``moments[i + 1]`` (included)."""
+    """Consecutive steps. Step i contains the events after ``moments[i]``, up to and including ``moments[i + 1]``."""
 
     moments: Int64
     """Event numbers in ascending order; -1 = before the first event. Empty if there are no steps."""
@@ -30,7 +30,9 @@ class Steps:
         return max(len(self.moments) - 1, 0)
 
     def of(self, event: Int64) -> Int64:
-        """Returns the step of each event. -1 before the first step; the number of steps after the last step."""
+        """Returns the step of each event. -1 for events before the first step; the number of steps for events after
+        the last step.
+        """
         return np.searchsorted(self.moments, event, side="left") - 1
 
 
@@ -49,9 +51,9 @@ def _steps(snapshot: Snapshot, place: int) -> Steps:
 
 
 def _annotated(device: DeviceLevels) -> Steps | None:
-    """Returns steps that last from the start of one annotation to the start of the next.
+    """Returns steps, each of which lasts from the start of one annotation to the start of the next.
 
-    The last step ends with its annotation. If that end is not recorded, the last step is omitted.
+    The last step lasts until the end of its annotation. If that end is not recorded, the last step is omitted.
     """
     marks = marks_of(device)
     if not len(marks.label):

@@ -28,7 +28,7 @@ DATA = int(max(When)) + 1
 
 
 def tells_stages(device: DeviceLevels) -> bool:
-    """Returns whether any allocation stack of a device shows the training stage."""
+    """Returns whether any allocation stack of a device shows in which training stage it runs."""
     stacks = device.block("stack")
     stack_stages = _stages(device.snapshot)[stacks[(device.block("begin") != MISSING) & (stacks != MISSING)]]
     return bool(np.isin(stack_stages, (When.FORWARD, When.BACKWARD, When.STEP)).any())
@@ -36,14 +36,14 @@ def tells_stages(device: DeviceLevels) -> bool:
 
 @cached_by_argument
 def _stages(snapshot: Snapshot) -> Int8:
-    """Returns the stage of each stack: a ``When``, DATA or SILENT. The last entry is for index -1."""
+    """Returns the stage of each stack: a ``When`` value, DATA or SILENT. The last entry is for index -1."""
     words, stacks, patterns = stack_words(snapshot), snapshot.stacks, snapshot.recorder.stages
     texts = pa.array(words.frame_text, pa.large_string())
 
     def first(pattern: str) -> Int64:
-        """Returns the depth of the first matching frame in each stack.
+        """Returns, for each stack, the depth of the first matching frame.
 
-        If none matches, returns the number of all frames.
+        If no frame matches, returns the number of all frames.
         """
         hit = (
             pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
@@ -73,9 +73,9 @@ def _stages(snapshot: Snapshot) -> Int8:
 
 
 def _first(stacks: Stacks, hit: Bool) -> Int64:
-    """Returns the depth of the first matching frame in each stack.
+    """Returns, for each stack, the depth of the first matching frame.
 
-    If none matches, returns the number of all frames.
+    If no frame matches, returns the number of all frames.
     """
     at = np.append(np.where(hit, np.arange(len(hit)), len(hit)), len(hit))
     found = np.minimum.reduceat(at, stacks.first[:-1]) if len(stacks) else np.empty(0, np.int64)
@@ -85,7 +85,9 @@ def _first(stacks: Stacks, hit: Bool) -> Int64:
 
 
 def lives_of(device: DeviceLevels) -> Lives:
-    """Returns the training stages in which each block of a device was allocated and released."""
+    """Returns, for each block of a device, the training stage in which it was allocated and the training stage in
+    which it was released.
+    """
     stack_stages = _stages(device.snapshot)
     begin, freed, stack = device.block("begin"), device.block("freed"), device.block("stack")
     action, own = device.action, device.snapshot.events.stack[device.events]
@@ -149,9 +151,9 @@ def lives_of(device: DeviceLevels) -> Lives:
 
 
 def _before(marked: Bool, edges: Int64, value: Int8) -> Int8:
-    """Returns, for each event, the value at the last marked event up to it.
+    """Returns, for each event, the value at the last marked event before it or at it.
 
-    If there is none since the start of the step, the value is ``When.BETWEEN``.
+    If no event has been marked since the start of the step, the value is ``When.BETWEEN``.
     """
     at = np.where(marked, np.arange(len(marked)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
@@ -175,10 +177,10 @@ def _step_edges(device: DeviceLevels) -> Int64:
 
 
 def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.NDArray[np.int32]) -> Bool:
-    """Returns whether each block is released before another line allocates memory. In the backward pass, before any
-    line does.
+    """Returns, for each block, whether it is released before another Python line allocates memory. In the backward
+    pass, it must be released before any line allocates memory.
 
-    Snapshots have no operators. This rule approximates temporary memory of one operator.
+    Snapshots contain no operators. This rule approximates the temporary memory of an operator.
     """
     place = np.searchsorted(allocs, begin)
     other = np.append(stack[allocs[1:]] != stack[allocs[:-1]], True) if len(allocs) else np.empty(0, np.bool_)

@@ -55,7 +55,7 @@ _ID = {
 
 
 def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(None)) -> Int32:
-    """Returns the lane number of these rows. It encodes both the track and the event kind."""
+    """Returns the lane number of each of these rows. A lane number encodes both the track and the event kind."""
     track = trace.track[rows]
     group = _GROUP_OF_KIND[trace.kind[rows]]
     if any(one.is_async for one in trace.tracks):
@@ -104,7 +104,7 @@ def lanes_of(trace: TraceTable) -> Lanes:
 
 
 def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
-    """Returns a description of each lane. ``rows`` contains the heights of the lanes."""
+    """Returns a description of each lane. ``rows`` contains the height of each lane."""
     # Without operators, ranges are normal events.
     calls = bool(of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME).any())
     return [

@@ -1,9 +1,9 @@
 """Levels of detail of the timeline, computed once.
 
-Each level divides time into cells. A cell is four times as long as on the level below. Adjacent events on a line
-are merged into one item if they are shorter than a cell and start in the same cell. Items therefore depend only on
-the level, not on the viewport. Each cell contains entire cells of the level below, so a level can be built from any
-finer level.
+Each level divides time into cells. A cell is four times as long as a cell of the next finer level. Adjacent events
+on a line of the timeline are merged into one item if they are shorter than a cell and start in the same cell. Items
+therefore depend only on the level, not on the viewport. Each cell contains complete cells of the next finer level,
+so a level can be computed from any finer level.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _MAX_DEPTH = np.iinfo(np.int16).max
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Items of a level, each merged from one or more adjacent events.
+    """Items of a level. Each item represents one event, or several adjacent events that are merged.
 
-    ``first`` and ``last`` are the rows of an item's first and last event. ``longest`` is the row of the longest
-    event; if several are equal, of the first. ``busy_ns`` is the sum of the durations.
+    ``first`` and ``last`` are the rows of the first and last event of an item. ``longest`` is the row of its
+    longest event; if several are equally long, of the first of them. ``busy_ns`` is the sum of the durations.
     """
 
     first: Int32
@@ -64,8 +64,8 @@ def concatenate_items(several: Sequence[Items]) -> Items:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """All items of a level, sorted by line and then by start. Line i has the items ``bounds[i]`` to ``bounds[i +
-    1]``.
+    """All items of a level, sorted by timeline line, then by start. The items of line i have the indices
+    ``bounds[i]`` to ``bounds[i + 1] - 1``.
 
     ``merged`` is None if no events are merged on this level.
     """
@@ -84,7 +84,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Pyramid:
-    """All levels of one trace. Line i is drawn in lane ``lane[i]`` at depth ``depth[i]``."""
+    """All levels of one trace. Line i of the timeline is drawn in lane ``lane[i]`` at depth ``depth[i]``."""
 
     trace: TraceTable
     lanes: list[TimelineTrack]
@@ -93,14 +93,17 @@ class Pyramid:
     # A level with more than half of the items of the one below is the same object.
     levels: list[Level]
     module: Int32 | None
-    """Name (string id) of the innermost nn.Module around each Python row.
+    """For each Python row, the name (string id) of the innermost nn.Module around it.
 
     None if the trace contains no module calls.
     """
 
     @cached_property
     def groups(self) -> Int64:
-        """Returns the bounds of groups of lanes. Group g contains the lines ``groups[g]`` to ``groups[g + 1]``."""
+        """Returns the bounds of groups of lanes.
+
+        Group g contains the timeline lines ``groups[g]`` to ``groups[g + 1] - 1``.
+        """
         bounds = [0]
         for line in (np.flatnonzero(np.diff(self.lane, append=MISSING)) + 1).tolist():
             if line - bounds[-1] >= GROUP_ROWS or line == len(self.lane):
@@ -108,7 +111,9 @@ class Pyramid:
         return np.array(bounds, np.int64)
 
     def tile(self, level: int, group: int, number: int) -> tuple[Int64, Items]:
-        """Returns the items of a group that overlap a tile, and the line of each item. Sorted by line and time."""
+        """Returns the items of a group that overlap a tile, sorted by timeline line and time, and the line of each
+        item.
+        """
         start_ns, end_ns = (min((number + i) * tile_ns(level), _AFTER_ALL_TIMES) for i in range(2))
         chosen = self.levels[level]
         # Table rows are sorted by time, so items are found by row without storing times. The type must match the
@@ -134,7 +139,9 @@ class Pyramid:
         return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
 
     def modules(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the name (string id) of the innermost module around each event or its launch (-1 = none)."""
+        """Returns, for each event, the name (string id) of the innermost module that encloses the event or its
+        launch (-1 = none).
+        """
         if self.module is None:
             return np.full(len(rows), MISSING, np.int32)
         trace = self.trace
@@ -154,7 +161,7 @@ def tile_ns(level: int) -> int:
 
 
 def build(trace: TraceTable) -> Pyramid:
-    """Builds all levels, up to the level whose first tile covers the entire trace."""
+    """Builds all levels. On the last level, the first tile covers the entire trace."""
     deepest = int(trace.depth.max(initial=0))
     # Four bytes per event instead of eight for arrays over all events.
     lines = group(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
@@ -189,7 +196,7 @@ def build(trace: TraceTable) -> Pyramid:
 def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> Level:
     """Merges adjacent events that are shorter than ``cell`` and start in the same cell.
 
-    If more than the share ``worth`` of the items would remain, returns the level unchanged.
+    Returns the level unchanged if merging would leave more than the share ``worth`` of its items.
     """
     items = level.items(trace)
     if not len(items.first):
@@ -229,5 +236,4 @@ def _modules(trace: TraceTable) -> Int32 | None:
 
 @cached_by_argument
 def pyramid_of(trace: TraceTable) -> Pyramid:
-    """Returns the cached pyramid of a trace."""
     return build(trace)

@@ -25,7 +25,7 @@ ENOUGH_ITEMS = 8_000
 
 
 class Tile(NamedTuple):
-    """A group of lanes and a time range, each given by a number."""
+    """A tile of the timeline: the index of a group of lanes and the index of a time range."""
 
     group: int
     number: int
@@ -42,10 +42,11 @@ def parse_tiles(text: str) -> tuple[Tile, ...]:
 
 
 def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
-    """Returns the first tiles as an Arrow IPC stream: at least one, and more until there are ``ENOUGH_ITEMS``.
+    """Returns the first of the ``tiles`` as an Arrow IPC stream. The stream contains at least one tile, and further
+    tiles until it has ``ENOUGH_ITEMS`` items.
 
-    The metadata key ``tiles`` is their number. Each row is an item; rows are sorted by tile, lane, row and start.
-    docs/http.md describes the columns. Raises BadRequest for an unknown level or group.
+    The metadata key ``tiles`` is the number of tiles in the stream. Each row is an item; rows are sorted by tile,
+    lane, depth and start. docs/http.md describes the columns. Raises BadRequest for an unknown level or group.
     """
     if not 0 <= level < len(pyramid.levels):
         raise BadRequest("There is no such level.", "level", f"Levels are numbered 0 to {len(pyramid.levels) - 1}.")
@@ -93,7 +94,7 @@ def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Item
 def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
     """Returns the category number of each event.
 
-    This is its kind, except that collective kernels have a separate number.
+    The category number is the event kind. Only collective kernels have a separate number.
     """
     kind = trace.kind[rows]
     return np.where(trace.is_collective[rows] & (kind == EventKind.KERNEL), COMMUNICATION, kind).astype(np.uint8)

@@ -1,1 +1,1 @@
-"""Allocator snapshots: final memory state and event history."""
+"""Allocator snapshots: history of events, and memory state at the end."""

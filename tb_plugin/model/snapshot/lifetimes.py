@@ -17,7 +17,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Final:
-    """Blocks in use at the end of the history. ``row`` is each block's row in the file."""
+    """Blocks in use at the end of the history. ``row`` is the row of each block in the file."""
 
     row: Int64
     address: Int64
@@ -26,12 +26,12 @@ class Final:
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Lifetimes of a device's blocks, in event numbers (see ``snapshot.table``)."""
+    """Lifetimes of a device's blocks. Start and end are event numbers (see ``snapshot.table``)."""
 
     event: Int32
-    """Event that has the details of the block; -1 = none."""
+    """Number of the event that contains the details of the block; -1 = none."""
     final: Int32
-    """Row of the block in the final state; -1 if the block is not in it."""
+    """Row of the block in the final state; -1 if the final state does not contain the block."""
     begin: Int32
     freed: Int32
     end: Int32
@@ -42,7 +42,7 @@ class Lives:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Groups of consecutive events at one address. Each allocation starts a new group.
+    """Groups of consecutive events at the same address. Each allocation starts a new group.
 
     All columns except ``what`` have one row per group.
     """
@@ -60,12 +60,11 @@ class _Groups:
 
 
 def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) -> Lives:
-    """Returns the lifetimes of a device's blocks from its events and its final state (None if unknown).
+    """Returns the lifetimes of a device's blocks. ``final`` is None if the final state is unknown.
 
-    The events at one address between two allocations belong to one block. The first release request and the first
-    completed release are used. If no completed release was recorded, the block ends with the request, unless the
-    final state still contains the block. If a block has only a completed release although the history records
-    requests, the request came before the history.
+    The events at one address between two allocations belong to one block. If a block has several release requests
+    or completed releases, the first of each is used. If no completed release is recorded, the block ends with its
+    release request, unless the final state still contains the block.
     """
     groups = _grouped(action, address)
     requested, completed, following = groups.requested, groups.completed, groups.following
@@ -146,9 +145,10 @@ def _take(values: Int32, at: Int32) -> Int32:
 
 
 def _earlier(extra: Int32, final: Final | None, place: Int64, end: Int32) -> tuple[Int32, Int32]:
-    """Returns the events of allocation and release of the blocks that only the final state contains.
+    """Returns the allocation and release events of the blocks that only the final state contains.
 
-    Such a block was allocated before the history, or right after the end of the last recorded block at its address.
+    Such a block was allocated before the history, or directly after the end of the last recorded block at its
+    address.
     """
     begin = np.full(len(extra), MISSING, np.int32)
     if final is None or not len(extra):

@@ -16,7 +16,10 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """Reserved address ranges over time. ``event`` and ``final`` are the rows that have the details (-1 = none)."""
+    """Reserved address ranges over time.
+
+    ``event`` and ``final`` are the rows that contain the details of each range; -1 = none.
+    """
 
     address: Int64
     size: Int64
@@ -31,8 +34,8 @@ def fixed_ranges(
 ) -> tuple[Ranges, int]:
     """Returns the segments that were allocated as a whole, and the number of inconsistent events.
 
-    Each allocation is matched with the first release before the next allocation at the same address. A final
-    segment that has no allocation event existed before the history.
+    The end of a segment is the first release at its address that precedes the next allocation at that address. A
+    segment of the final state that has no allocation event existed before the history.
     """
     rows = np.flatnonzero((action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_FREE))
     order = rows[np.argsort(address[rows], kind="stable")]
@@ -78,7 +81,7 @@ def mapped_ranges(
 ) -> tuple[Ranges, int]:
     """Returns the mapped ranges of expandable segments, and the number of inconsistent events.
 
-    Replays the events backwards from the final state.
+    The ranges are computed backwards: the effect of each event is undone, starting from the final state.
     """
     held = _Held()
     for i, (at, length) in enumerate(zip(final_at.tolist(), final_size.tolist(), strict=True)):
@@ -104,14 +107,14 @@ def mapped_ranges(
 
 
 class _Held:
-    """Disjoint address ranges, sorted by start. Each range has its details."""
+    """Address ranges that do not overlap, sorted by start. Each range has its own details."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._held: dict[int, tuple[int, tuple[int, int]]] = {}
 
     def add(self, start: int, stop: int, about: tuple[int, int]) -> int:
-        """Adds the parts of a range that are not covered yet. Returns the number of bytes added."""
+        """Adds those parts of an address range that are not yet included. Returns the number of bytes added."""
         added = 0
         for low, high in self._gaps(start, stop):
             insort(self._starts, low)
@@ -135,7 +138,7 @@ class _Held:
         return [low for low in self._starts[first : bisect_left(self._starts, stop)] if self._held[low][0] > start]
 
     def cut(self, start: int, stop: int) -> list[tuple[int, int, tuple[int, int]]]:
-        """Removes a range of addresses. Returns the removed parts with their details."""
+        """Removes a range of addresses. Returns the removed ranges and their details."""
         pieces = []
         for low in self._touching(start, stop):
             high, about = self._held.pop(low)

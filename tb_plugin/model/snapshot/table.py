@@ -1,7 +1,7 @@
-"""The snapshot model, as returned by a reader and as assembled.
+"""The snapshot model, before and after assembly.
 
-The events of each device are numbered from 0. The state *after event e* includes the effect of that event. State -1
-is the state before the first event. A block or segment exists after event e if ``begin <= e < end``. If it existed
+The events of each device are numbered from 0. The state *after event e* includes the effect of event e. State -1 is
+the state before the first event. A block or segment exists after event e if ``begin <= e < end``. If it existed
 before the first event, ``begin`` is -1. If it still exists after the last event, ``end`` is ``NEVER``.
 """
 
@@ -33,7 +33,7 @@ HOST = -1
 
 
 class Action(IntEnum):
-    """Actions of the allocator, with PyTorch's names in upper case."""
+    """Actions of the allocator. The members have PyTorch's names in upper case."""
 
     ALLOC = 0
     FREE_REQUESTED = 1
@@ -53,18 +53,18 @@ class State(IntEnum):
 
     INACTIVE = 0
     PENDING = 1
-    """The release was requested, but a stream may still use the block."""
+    """The release of the block was requested, but a stream may still use the block."""
     ALLOCATED = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Allocator events by device, in file order. -1 = absent, unless noted otherwise."""
+    """Allocator events, grouped by device, in file order. -1 = absent, unless noted otherwise."""
 
     device: Int16 = no_rows(np.int16)
     action: Int8 = no_rows(np.int8)
     address: Int64 = no_rows(np.int64)
-    """Address of the block or segment; for an OOM event, the free bytes of the device."""
+    """Address of the block or segment. For an out-of-memory event, the number of unused bytes of the device."""
     size: Int64 = no_rows(np.int64)
     stream: Int16 = no_rows(np.int16)
     """Index into ``Snapshot.streams``."""
@@ -91,7 +91,7 @@ class FinalSegments:
     stream: Int16 = no_rows(np.int16)
     pool: Int16 = no_rows(np.int16)
     is_large: Int8 = no_rows(np.int8)
-    """1 for the large pool, 0 for the small one; -1 if not reported."""
+    """1 for a segment of the large pool, 0 for one of the small pool; -1 if not reported."""
     is_expandable: Int8 = no_rows(np.int8)
     stack: Int32 = no_rows(np.int32)
 
@@ -136,7 +136,7 @@ class Annotations:
 
 @dataclass(frozen=True, eq=False)
 class RawSnapshot:
-    """The contents of a snapshot file as columns, without derived data."""
+    """Contents of a snapshot file as columns, before any data is computed."""
 
     events: Events
     segments: FinalSegments
@@ -149,7 +149,7 @@ class RawSnapshot:
     pools: tuple[tuple[int, int], ...]
     """Ids of memory pools; (0, 0) is the shared pool."""
     devices: int
-    """Number of device histories in the file. Empty histories are included."""
+    """Number of device histories in the file, including empty histories."""
     settings: Mapping[str, Any]
     report: ReadReport
     recorder: Recorder
@@ -158,7 +158,7 @@ class RawSnapshot:
     overflowed: tuple[int, ...] = ()
     """Devices whose history is incomplete because the recorder's buffer was full."""
     max_entries: int | None = None
-    """Maximum number of events that the recorder keeps; None if not reported."""
+    """Maximum number of events that the recorder's buffer can store; None if not reported."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,17 +169,17 @@ class Blocks:
     address: Int64
     size: Int64
     requested: Int64
-    """Requested bytes of blocks that exist at the end; -1 = unknown."""
+    """Number of requested bytes of each block that exists at the end; -1 = unknown."""
     stream: Int16
     pool: Int16
     stack: Int32
-    """Stack of the allocation.
+    """Stack of the block's allocation.
 
-    If the block existed before the history, the stack is from the final state or from the release event.
+    If the block existed before the history, the stack is taken from the final state or from the release event.
     """
     begin: Int32
     freed: Int32
-    """Event that requested the release."""
+    """Event in which the release of the block was requested."""
     end: Int32
     """Event after which the block's memory could be reused."""
     category: Int32
@@ -205,16 +205,19 @@ class Segments:
 
 @dataclass(frozen=True)
 class Oddities:
-    """Numbers of inconsistencies in the history of a device."""
+    """Counts of the inconsistencies in the history of a device, by type."""
 
     unmatched_releases: int = 0
-    """Releases of an address that was not allocated."""
+    """Number of releases of an address that was not allocated."""
     unreleased_reuse: int = 0
-    """Blocks without a recorded release whose address was allocated again. Such a block ends at the new allocation."""
+    """Number of blocks that have no recorded release, but whose address was allocated again.
+
+    Such a block ends at the new allocation.
+    """
     lost_blocks: int = 0
-    """Blocks that have no recorded release and are missing from the final state."""
+    """Number of blocks that have no recorded release and are missing from the final state."""
     unmatched_segments: int = 0
-    """Segments whose allocation or release contradicts other events."""
+    """Number of segments whose allocation or release contradicts other events."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,13 +238,13 @@ class Snapshot:
     streams: tuple[int, ...]
     pools: tuple[tuple[int, int], ...]
     device_ids: tuple[int, ...]
-    """Devices that have any data. ``HOST`` comes last."""
+    """Ids of the devices that have data. ``HOST`` is the last id."""
     settings: Mapping[str, Any]
     report: ReadReport
     recorder: Recorder
     device_type: int
     has_history: bool
-    """Whether any device has allocator events. Events that only mark a snapshot or an annotation do not count."""
+    """Whether any device has allocator events. Snapshot and annotation events do not count."""
     origin_ns: int
     """Time 0 of the snapshot, in nanoseconds since 1970; 0 if no event has a time."""
     has_times: bool

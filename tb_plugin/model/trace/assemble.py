@@ -1,6 +1,6 @@
 """Assembly of the trace model from reader output.
 
-Sorts the rows, removes impossible times, computes nesting and links, and finds the steps.
+Sorts the rows, excludes impossible times, computes nesting and links, and determines the steps.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArg
 
 
 def assemble(raw: RawTrace) -> TraceTable:
-    """Returns the model of a raw trace. Times become relative to the first event that has a plausible time.
+    """Returns the trace model of a raw trace. Times become relative to the first event whose time is plausible.
 
-    The function is long because it computes most columns in order of their dependencies.
+    The function is long because it computes most columns, each after the columns that it depends on.
     """
     merged = separate_processes(raw)
     raw = merged.raw
@@ -219,10 +219,10 @@ def _moved(section: Section, position: Int32) -> Section:
 
 
 def _op_tree(rows: Rows, nests: Nests, window: Window | None) -> tuple[Int32, Int64, Bool]:
-    """Returns the parents and self times of operators, modules and runtime calls, as columns for all rows.
+    """Returns the parent and self time of each operator, module and runtime call, as columns for all rows.
 
     If a row extends beyond the opened window, its self time includes only time inside the window, because child
-    events outside were not read.
+    events outside the window were not read.
     """
     parent = np.full(len(rows.start), MISSING, np.int32)
     self_ns = rows.end - rows.start
@@ -283,10 +283,11 @@ def _python(rows: Rows, nests: Nests) -> Int32:
 
 
 def _collective(known: Bool, rows: Rows, operator: Int32, launch: Int32) -> Bool:
-    """Returns which rows are communication. This includes all kernels that a collective operator launched.
+    """Returns, for each row, whether it is communication. All kernels launched by a collective operator are
+    communication.
 
-    If a kernel has no recorded launch, its external id may refer to an annotation such as ``nccl:all_reduce``
-    instead of an operator.
+    If the launch of a kernel is not recorded, its external id may identify an annotation such as
+    ``nccl:all_reduce`` instead of an operator.
     """
     collective = known.copy()
     kernels = rows.of(EventKind.KERNEL)
@@ -337,15 +338,15 @@ def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[T
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Vertical position of each row on its track, and which host rows partially overlap another row."""
+    """Vertical position of each row on its track, and whether each host row partially overlaps another row."""
 
     depth: npt.NDArray[np.int16]
     overlaps: Bool
 
 
 def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
-    """Returns the vertical position of each row. Host ranges, Python calls, device work and other rows are stacked
-    separately.
+    """Returns the vertical position of each row. Host ranges, Python calls, device work and all other rows are
+    stacked separately from each other.
 
     Device rows are never marked as overlapping, because kernels of one stream may overlap by design (programmatic
     dependent launch).

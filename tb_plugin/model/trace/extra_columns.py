@@ -1,6 +1,6 @@
 """Profile-specific data: extra columns, vendor tables, reported steps and blocks.
 
-The data is stored and shown unchanged. Only analyses for one kind of profile use the data.
+The data is stored and displayed unchanged. It is only used by analyses that are specific to one kind of profile.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ SINCE_1970 = "ns since 1970"
 
 @dataclass(frozen=True, eq=False)
 class OpenColumn:
-    """An extra property that some rows have. It has the same name as in the profile."""
+    """An extra property of some rows. The property has the same name as in the profile."""
 
     key: str
-    """Name in the profile; unique within a trace."""
+    """Name of the property in the profile; unique within a trace."""
     row: Int32
-    """Rows that have the property; ascending in a TraceTable."""
+    """Rows that have the property; in ascending order if the column belongs to a TraceTable."""
     value: npt.NDArray[Any]
     """One value per row: integers, floats, or string ids if ``is_text``."""
     is_text: bool = False
     title: str = ""
-    """Title for users. If the title is empty, users see the key."""
+    """Title of the property for users. If the title is empty, the key is displayed."""
     unit: str = ""
     """Unit as written in the profile. Empty if there is no unit, or if the key contains the unit."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Returns the values of some rows of a TraceTable, and which of these rows have a value."""
+        """Returns, for some rows of a TraceTable, the values of the property, and whether each row has a value."""
         if not len(self.row):
             return np.zeros(len(rows), self.value.dtype), np.zeros(len(rows), np.bool_)
         place = np.minimum(np.searchsorted(self.row, rows), len(self.row) - 1)
@@ -75,18 +75,18 @@ class OpenColumn:
 
 @dataclass(frozen=True, eq=False)
 class ReportedColumn:
-    """A column of a vendor table. ``values`` are texts, integers or floats; null = empty."""
+    """A column of a vendor table. ``values`` contains texts, integers or floats; null = empty."""
 
     key: str
     title: str
     unit: str
-    """Unit as written in the profile; empty if there is none."""
+    """Unit as written in the profile; empty if the column has no unit."""
     values: pa.Array
 
 
 @dataclass(frozen=True, eq=False)
 class ReportedTable:
-    """A vendor table with unchanged columns."""
+    """A table that the profiler writes, with all columns unchanged."""
 
     name: str
     """Name of the table in URLs: letters, digits and ``_``; unique within a trace."""
@@ -96,9 +96,9 @@ class ReportedTable:
 
 @dataclass(frozen=True, eq=False)
 class ReportedSteps:
-    """Steps that the profiler reports in their own table, not as annotations.
+    """Steps that the profiler reports in a separate table, not as annotations.
 
-    They are sorted by time. Times are on the same clock as the ``start_ns`` of rows.
+    The steps are sorted by time. Times are on the same clock as the ``start_ns`` of rows.
     """
 
     label: tuple[str, ...]
@@ -118,9 +118,9 @@ class ReportedMemory:
     """
 
     name: Int32 = no_rows(np.int32)
-    """String id of the operator or component that requested the block. Only allocations have it."""
+    """String id of the operator or component that requested the block. Releases have no such name."""
     allocator: Int32 = no_rows(np.int32)
-    """String id of the allocator. Each allocator has its own blocks and totals."""
+    """String id of the allocator. Each allocator has separate blocks and totals."""
     pooled_ns: Int64 = no_rows(np.int64)
     """Time when the released memory returned to the pool, on the same clock as the allocator events."""
 
@@ -164,9 +164,9 @@ class AllocatorTotals:
 
 
 def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenColumn, ...]:
-    """Returns the columns with each row number replaced by ``position[row]``, sorted by the new number.
+    """Returns the columns after each row number is replaced by ``position[row]``, sorted by the new row number.
 
-    Rows with position -1 are dropped.
+    Rows whose position is -1 are dropped.
     """
     moved = []
     for column in columns:
@@ -179,7 +179,7 @@ def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenC
 
 
 def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
-    """Returns the blocks sorted by start, with times relative to ``origin``."""
+    """Returns the blocks sorted by start. Their times are converted to times relative to ``origin``."""
     order = np.argsort(blocks.start_ns, kind="stable")
     columns = {f.name: getattr(blocks, f.name)[order] for f in fields(blocks)}
     columns["end_ns"] = np.where(columns["end_ns"] == -1, -1, columns["end_ns"] - origin)
@@ -188,7 +188,7 @@ def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
 
 
 def totals_from(totals: AllocatorTotals, origin: int) -> AllocatorTotals:
-    """Returns the totals sorted by time, with times relative to ``origin``."""
+    """Returns the totals sorted by time. Their times are converted to times relative to ``origin``."""
     order = np.argsort(totals.time_ns, kind="stable")
     columns = {f.name: getattr(totals, f.name)[order] for f in fields(totals)}
     columns["time_ns"] = columns["time_ns"] - origin

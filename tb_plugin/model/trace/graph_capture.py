@@ -1,7 +1,7 @@
 """Captures of CUDA graphs: launched device work and its enclosing scopes.
 
-A capture comes from this trace (``analysis/graphs``) or from another one. In both cases, string ids refer to the
-strings of this trace, which also contain the texts of the other trace.
+A capture comes from this trace (``analysis/graphs``) or from another trace. In both cases, string ids refer to the
+strings of this trace. The texts of the other trace are added to them.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Scopes:
-    """Host calls and ranges that were open at a launch, parents first. -1 = absent."""
+    """Host calls and ranges that were active during a launch, parents first. -1 = absent."""
 
     kind: UInt8 = no_rows(np.uint8)
     """EventKind: OPERATOR, MODULE, PYTHON or ANNOTATION."""
     name: Int32 = no_rows(np.int32)
     parent: Int32 = no_rows(np.int32)
-    """Index of the innermost scope, of any kind, that encloses this scope."""
+    """Index of the innermost scope of any kind that encloses this scope."""
     shapes: Int32 = no_rows(np.int32)
-    """String id as in ``OperatorArgs``; only for operators."""
+    """String id of the input shapes, as in ``OperatorArgs``; only for operators."""
     types: Int32 = no_rows(np.int32)
     stack: Int32 = no_rows(np.int32)
-    """String id as in ``OperatorArgs``; only for operators."""
+    """String id of the call stack, as in ``OperatorArgs``; only for operators."""
     is_backward: Bool = no_rows(np.bool_)
-    """Whether the autograd engine ran this scope or an enclosing one."""
+    """Whether the autograd engine ran this scope or a scope that encloses it."""
     is_eligible: Bool = no_rows(np.bool_)
-    """As in ``TraceTable.matrix_eligible``."""
+    """Whether the scope could use matrix units, as in ``TraceTable.matrix_eligible``."""
     row: Int32 = no_rows(np.int32)
-    """Row in this trace; -1 if the scope comes from another trace."""
+    """Row of the scope in this trace; -1 if the scope comes from another trace."""
     forward: Int32 = no_rows(np.int32)
-    """For a backward operator, index of the forward operator; otherwise -1."""
+    """For a backward operator, the index of its forward operator; otherwise -1."""
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def nearest(self, *kinds: EventKind) -> Int32:
-        """Returns, for each scope, the nearest scope of these kinds: the scope itself or an enclosing one; -1 =
+        """Returns, for each scope, the nearest scope of these kinds: the scope itself or an enclosing scope; -1 =
         none.
 
-        The array has one more entry, -1, so that index -1 also gives -1.
+        The last entry of the array is an additional -1, so that index -1 also gives -1.
         """
         wanted = np.isin(self.kind, kinds)
         found = inherit(np.where(wanted, np.arange(len(self)), MISSING).astype(np.int32), self.parent)
@@ -61,7 +61,7 @@ class Scopes:
 
 
 def scopes_of_kind(kind: EventKind, name: Int32, parent: Int32, is_backward: Bool | None = None) -> Scopes:
-    """Returns scopes of one kind that have only names and parents."""
+    """Returns scopes of the same kind that have only names and parents."""
     none = np.full(len(name), MISSING, np.int32)
     never = np.zeros(len(name), np.bool_)
     back = never if is_backward is None else is_backward
@@ -74,21 +74,24 @@ def scopes_of_kind(kind: EventKind, name: Int32, parent: Int32, is_backward: Boo
 class Sequences:
     """Sequences of device work in launch order.
 
-    In the other columns, the work of sequence i has the rows ``[begin[i], begin[i + 1])``. -1 = absent.
+    The work of sequence i is in rows ``begin[i]`` to ``begin[i + 1] - 1`` of the other columns. -1 = absent.
     """
 
     begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     is_capture: Bool = no_rows(np.bool_)
-    """Whether the work was captured into a graph. False if it was executed."""
+    """True if the work was captured into a graph, False if it was executed."""
     kind: UInt8 = no_rows(np.uint8)
     name: Int32 = no_rows(np.int32)
-    """String id of the kernel name; -1 if the work was only captured and its launch does not contain the name."""
+    """String id of the kernel name; -1 if the work was only captured and the name was not recorded at its launch."""
     grid: Int32 = no_rows(np.int32)
     block: Int32 = no_rows(np.int32)
     scope: Int32 = no_rows(np.int32)
     """Innermost scope that encloses the launch."""
     is_forked: Bool = no_rows(np.bool_)
-    """Whether the capture used several synchronized streams. A replay may then run the work in another order."""
+    """Whether the capture used several synchronized streams.
+
+    Replays of such a capture may run the work in another order.
+    """
 
     def __len__(self) -> int:
         return len(self.begin) - 1
@@ -107,15 +110,17 @@ class NodeStacks:
 
 @dataclass(frozen=True, eq=False)
 class Captured:
-    """Data from other recordings about the graphs that this trace replays."""
+    """Data from other recordings about CUDA graphs that are replayed in this trace."""
 
     source: str = ""
-    """Display name of the recording: its run, worker and span, or its file."""
+    """Display name of the recording: its run, worker and span, or the name of its file."""
     scopes: Scopes = field(default_factory=Scopes)
     sequences: Sequences = field(default_factory=Sequences)
     stacks: NodeStacks = field(default_factory=NodeStacks)
     parts: tuple[tuple[int, str], ...] = ()
-    """If several recordings were combined, the index of each recording's first sequence, and its display name."""
+    """For several combined recordings, the index of the first sequence of each recording, and the recording's
+    display name.
+    """
 
     def source_of(self, sequence: int) -> str:
         """Returns the display name of the recording that contains a sequence."""
@@ -139,7 +144,7 @@ _PLACES: dict[type, tuple[str, ...]] = {Scopes: ("parent", "forward"), Sequences
 def merge_captures(
     strings: StringTable, captures: Iterable[tuple[Captured, StringTable]], source: str
 ) -> tuple[Captured, StringTable]:
-    """Returns the merged captures, and ``strings`` extended by the texts of the captures.
+    """Returns the merged captures, and a copy of ``strings`` to which the texts of the captures are added.
 
     Existing string ids do not change. If several captures have a stack for the same node, the first stack is used.
     """

@@ -1,4 +1,4 @@
-"""Devices of a trace, in vendor-neutral terms."""
+"""Properties of the devices of a trace, independent of the vendor."""
 
 from __future__ import annotations
 
@@ -7,39 +7,43 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """Names that profiles of one device family use for cores, operations, counters and links.
+    """Names in profiles of one device family for cores, operations, counters and links.
 
     Empty = the family has none.
     """
 
     cores: tuple[tuple[str, str], ...] = ()
-    """Core kinds with display names, in page order. For other kinds, the page uses the name in the profile."""
+    """Kinds of cores and their display names, in page order.
+
+    A kind that is not included is displayed with its name in the profile.
+    """
     fallback_cores: tuple[str, ...] = ()
-    """Slow core kinds that run an operator if no other core has a kernel for it."""
+    """Kinds of slow cores, which run an operator if no faster core has a kernel for this operator."""
     conversions: tuple[str, ...] = ()
-    """Operations that only convert the layout or type of a tensor."""
+    """Names of operations that only convert the layout or type of a tensor."""
     reading: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Columns with the share of kernel time spent reading memory, each with the columns of computation that runs in
-    parallel.
+    """Columns that contain the share of kernel time spent reading memory.
+
+    Each is paired with the columns for the computation that runs in parallel.
     """
     frequency: str = ""
     """Name of the counter that records the core frequency."""
     normal_hertz: float = 0.0
-    """Core frequency under load."""
+    """Normal core frequency under load, in hertz."""
     idle_hertz: float = 0.0
     packets: tuple[tuple[str, int], ...] = ()
-    """Kinds of links, each with the packet size in bytes from which transfers are efficient."""
+    """Kinds of links. Each has the minimum packet size for efficient transfers, in bytes."""
     receiving: str = ""
     """Regular expression for the names of kernels that wait for data from another rank."""
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device. ``id`` is the text of ``args.device``; None = unknown."""
+    """Properties of one device. ``id`` is the text of ``args.device``. None = unknown."""
 
     id: str
     ordinal: int | None = None
-    """Number of the device in the framework (1 in cuda:1), as in allocator events."""
+    """Device number in PyTorch (1 in cuda:1), as in allocator events."""
     vendor: str = ""
     """Device family: cuda, rocm, xpu, mtia, ..."""
     name: str | None = None
@@ -52,11 +56,11 @@ class DeviceInfo:
     has_matrix_unit: bool | None = None
     """Whether the device has matrix units; None = unknown."""
     collective_backend: str = ""
-    """Process group backend for this device; empty = unknown."""
+    """Recommended process group backend for this device; empty = unknown."""
     matrix_unit: str = ""
     """The vendor's name for matrix units (Tensor Cores, Matrix Cores, XMX); empty if there are none."""
     precisions: tuple[str, ...] = ()
-    """Number formats that the matrix units support: tf32, and formats of fewer than 32 bits (fp16, bf16, fp8).
+    """Number formats that the matrix units support: tf32, and formats with fewer than 32 bits (fp16, bf16, fp8).
 
     () = unknown.
     """
@@ -65,19 +69,20 @@ class DeviceInfo:
 
     @property
     def has_name(self) -> bool:
-        """Returns whether the id is a word followed by the ordinal, such as gpu0."""
+        """Returns whether the id consists of a word and the ordinal, such as gpu0."""
         return not self.id.isdecimal() and self.id.rstrip("0123456789") + str(self.ordinal) == self.id
 
     peaks: tuple[tuple[str, float], ...] = ()
     """Peak operations per nanosecond, by number format; () = unknown.
 
-    The fp32 peak excludes matrix units; the other peaks are those of matrix units.
+    The peak for fp32 is the peak of the device if matrix units are not used. For all other formats, it is the peak
+    of the matrix units.
     """
     bandwidth: float | None = None
     """Memory bandwidth, in bytes per nanosecond."""
     link_bandwidth: float | None = None
-    """Total bandwidth in one direction to all other devices of the node, in bytes per nanosecond."""
+    """Total bandwidth from this device to all other devices of the node, in bytes per nanosecond."""
     word: str = "GPU"
     """Display word for the device: "GPU", "NPU", or "Device" for other kinds such as a CPU."""
     facts: DeviceFacts | None = None
-    """Names that profiles of this device's family use; None = unknown."""
+    """Names that are used in profiles of this device's family; None = unknown."""

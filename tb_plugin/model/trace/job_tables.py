@@ -1,8 +1,8 @@
 """Reported tables about ranks: step times, communication, links, process groups.
 
-The profile of one rank has rows about that rank. An analysis of a whole job has rows about all ranks. Times are
-whole nanoseconds. Sizes in MB are converted with one million bytes per MB. null = not reported. ``rank`` is the
-global rank. ``group`` is the name of the group in the communication library.
+The profile of one rank contains rows about that rank. An analysis of a whole job contains rows about all ranks.
+Times are whole nanoseconds. Sizes in MB are converted with one million bytes per MB. null = not reported. ``rank``
+is the global rank. ``group`` is the name that the communication library gives the group.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
 
 
 def as_reported_table(name: str, table: pa.Table) -> ReportedTable:
-    """Returns a job table in the form that a trace stores. Empty columns are omitted."""
+    """Converts a job table to the form in which a trace stores tables. Empty columns are omitted."""
     columns = [
         ReportedColumn(
             key, key.removesuffix("_ns").replace("_", " ").capitalize(), _unit(key), table[key].combine_chunks()
@@ -92,7 +92,7 @@ def as_reported_table(name: str, table: pa.Table) -> ReportedTable:
 
 
 def reported_table(tables: Iterable[ReportedTable], name: str) -> pa.Table | None:
-    """Returns the job table ``name`` of a trace. None if the profile does not report it."""
+    """Returns the job table ``name`` of a trace. None if the profile does not report this table."""
     found = next((table for table in tables if table.name == name), None)
     if found is None:
         return None

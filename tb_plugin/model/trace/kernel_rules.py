@@ -1,4 +1,4 @@
-"""Kernel classes by kernel and operator name."""
+"""Kernel classes, determined by the names of kernels and operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.model.trace.schema import no_rows
 
 @dataclass(frozen=True)
 class RuleFile:
-    """Text of the user's rules. If the file could not be read, ``problem`` is the reason."""
+    """Text of the user's rules. If the file could not be read, ``problem`` contains the reason."""
 
     text: str = ""
     problem: str = ""
@@ -20,15 +20,18 @@ class RuleFile:
 
 @dataclass(frozen=True, eq=False)
 class ClassNames:
-    """Names of kernels and operators that a rule matches, with their classes."""
+    """Kernel and operator names that match a rule, and their kernel classes."""
 
     name: npt.NDArray[np.int32] = no_rows(np.int32)
     """String id of the kernel or operator name."""
     of_operator: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """Whether the name is that of an operator. The operator's class is used only if no rule matches the kernel name."""
+    """True if the name is an operator's name.
+
+    The class of an operator is used only if no rule matches the kernel name.
+    """
     kernel_class: npt.NDArray[np.uint8] = no_rows(np.uint8)
     """``KernelClass`` of the name."""
     rule: npt.NDArray[np.int32] = no_rows(np.int32)
     """String id of the rule's text."""
     is_own: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """Whether the rule was written by the user. The user's rules take precedence."""
+    """Whether the user wrote the rule. Rules from the user take precedence over built-in rules."""

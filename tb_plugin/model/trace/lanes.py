@@ -15,10 +15,11 @@ Int32 = npt.NDArray[np.int32]
 
 
 def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: Int64) -> Int64:
-    """Returns the lane of each row on its track, starting at 0. Rows must be sorted by start, then longest first.
+    """Returns the lane of each row on its track. Lanes are numbered from 0. Rows must be sorted by start, then
+    longest first.
 
-    Each operation gets the first free lanes. All operations of a track get the same number of lanes, as many as the
-    deepest one needs, so operations never share a lane.
+    Each operation gets the first unused lanes. All operations of a track get the same number of lanes: the number
+    that the deepest operation needs. Two operations therefore never share a lane at the same time.
     """
     level = tree.nest(operation.astype(np.int32), start, end).depth.astype(np.int64)
     number, count = number_groups(operation)

@@ -29,19 +29,19 @@ class Launches:
     start: Int64
     end: Int64
     token: Int64
-    """Id of the kernel name, ignoring digits. Launches of kernels with equal names have equal ids."""
+    """Id of the kernel name without its digits. Launches whose kernel names differ only in digits have the same id."""
     count: Int64
-    """Number of kernels per launch."""
+    """Number of kernels that each launch starts."""
     pause: Int64
-    """Time on the CPU since the previous launch; 0 for the first launch."""
+    """CPU time between the previous launch and this one; 0 for the first launch."""
     last_end: int
-    """End of the last launch by the thread, including launches of copies and other device work."""
+    """End of the thread's last launch. Launches of copies and other device work are included."""
 
 
 def launches_of(rows: Rows, launch: Int32, strings: StringTable, track: int | None = None) -> Launches | None:
     """Returns the kernel launches of a thread; None if the thread launches no kernels.
 
-    By default, this is the thread that launches most kernels.
+    If ``track`` is None, the thread that launches most kernels is used.
     """
     kernels = rows.of(EventKind.KERNEL)
     kernels = kernels[launch[kernels] != MISSING]
@@ -72,7 +72,7 @@ def _names(names: Int32, strings: StringTable) -> Int64:
 
 
 def matching(texts: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
-    """Returns which texts contain a match of the pattern. An empty pattern matches nothing."""
+    """Returns, for each text, whether it contains a match of the pattern. An empty pattern matches nothing."""
     if not pattern:
         return np.zeros(len(texts), np.bool_)
     found: npt.NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(

@@ -1,4 +1,4 @@
-"""Links between rows: launches, operators, forward and backward."""
+"""Links between rows: launches, operators, and forward operators of backward operators."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Int32 = npt.NDArray[np.int32]
 
 
 def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
-    """Returns, for each wanted key, the first row with that key; -1 = none. Keys below 1 never match.
+    """Returns, for each wanted key, the first row that has this key; -1 = none. Keys below 1 never match.
 
-    ``keys`` are the keys of ``rows``. They must be ascending.
+    ``keys`` contains the key of each entry in ``rows``, in ascending order.
     """
     found = np.full(len(wanted), MISSING, np.int32)
     proper = keys > 0
@@ -32,11 +32,12 @@ def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
 
 
 def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, targets: Int64) -> Int32:
-    """Returns, for each row of ``targets``, the first of ``rows`` with the same key in the same process; -1 = none.
+    """Returns, for each row in ``targets``, the first row in ``rows`` that has the same key and belongs to the same
+    process; -1 = none.
 
-    ``keys`` are the keys of ``rows``, and ``wanted`` those of ``targets``. ``of`` has the process of each row of
-    the trace (-1 = unknown); it is None if there is only one process. If the process of a target is unknown, its
-    key matches only if a single process uses the key.
+    ``keys`` contains the keys of ``rows``, and ``wanted`` contains the keys of ``targets``. ``of`` contains the
+    process of each row of the trace (-1 = unknown), or is None if there is only one process. If the process of a
+    target is unknown, only keys that occur in a single process match.
     """
     if of is None:
         return first_with_key(keys, rows, wanted)
@@ -57,7 +58,7 @@ def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, 
 
 @dataclass(frozen=True, eq=False)
 class Autograd:
-    """Sequence numbers and forward threads of operator rows (-1 = absent)."""
+    """Sequence numbers and forward threads of operator rows; -1 = absent."""
 
     row: Int64
     sequence: Int64
@@ -67,9 +68,9 @@ class Autograd:
 def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]:
     """Returns backward rows and their forward rows, matched by autograd sequence number.
 
-    Backward operators have a forward thread number above 0. If several forward operators have the same sequence
-    number, the last one created the autograd node. Sequence numbers that occur on two forward threads are ambiguous
-    and are skipped.
+    A backward operator has a forward thread number above 0. If several forward operators have the same sequence
+    number, the last of them created the autograd node. A sequence number that occurs on two forward threads is
+    ambiguous and is skipped.
     """
     known = autograd.sequence >= 0
     backward = known & (autograd.forward_thread > 0)
@@ -93,9 +94,9 @@ def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]
 
 
 def rows_starting_at(track: Int32, start: Int64, rows: Int64, at_track: Int32, at: Int64) -> Int32:
-    """Returns, for each track and time, the innermost of ``rows`` that starts exactly at that time; -1 = none.
+    """Returns, for each track and time, the innermost row in ``rows`` that starts exactly at that time; -1 = none.
 
-    If several start then, the innermost is the last in sort order.
+    If several rows start at that time, the last of them in sort order is the innermost.
     """
     found = np.full(len(at), MISSING, np.int32)
     if not len(rows) or not len(at):

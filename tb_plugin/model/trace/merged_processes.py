@@ -36,7 +36,7 @@ _MIN_REPEATED_SHARE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """A raw trace whose devices are separated by process, and the process of each row.
+    """A raw trace in which each process has its own devices, and the process of each row.
 
     Processes are numbered from 0; -1 = unknown. ``process`` is None if ids are unique in the whole file.
     """
@@ -46,9 +46,9 @@ class Merged:
 
 
 def separate_processes(raw: RawTrace) -> Merged:
-    """Returns a merged trace with separate devices for each process.
+    """Separates the devices of a merged trace, so that each process has its own devices.
 
-    Other traces are returned unchanged, without processes.
+    A trace that is not merged is returned unchanged.
     """
     if raw.is_external_id_sure:  # such ids do not come from a framework
         return Merged(raw)
@@ -89,7 +89,10 @@ def _repeated(raw: RawTrace) -> int:
 
 
 def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
-    """Returns the process of each row (-1 = unknown), and the process names. None if there is only one process."""
+    """Returns the process of each row (-1 = unknown), and the names of the processes.
+
+    Returns None if there is only one process.
+    """
     on_device = of_kind(raw.kind, *ON_DEVICE)
     pids = len(raw.strings)
     counted = raw.pid + 1  # -1 = none
@@ -234,7 +237,7 @@ def _pid_processes(
 def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bool) -> tuple[Int32, Int32]:
     """Returns the process of each host that launches work, and the process of each device; -1 = unclear.
 
-    If ids are unique, hosts that launch work on the same device belong to the same process.
+    If ids are unique, all hosts that launch work on the same device belong to the same process.
     """
     of_host = np.arange(score.shape[1], dtype=np.int32)
     best = score.max(axis=1)

@@ -1,4 +1,4 @@
-"""Traces of the ranks of one merged file."""
+"""Separate traces for the ranks of one merged file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class RankTrace:
 
 
 def rank_traces(raw: RawTrace) -> list[RankTrace]:
-    """Returns the ranks of a merged file. Empty if there is only one rank, or if the ranks cannot be separated."""
+    """Returns the ranks of a merged file.
+
+    Returns no ranks if the file has only one rank, or if its ranks cannot be separated.
+    """
     found = None if raw.is_external_id_sure else processes(raw)
     if found is None:
         return []

@@ -39,7 +39,8 @@ MARKER_NAME = re.compile(
 def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
     """Returns the kind of each row.
 
-    Old profilers wrote steps, data loading and optimizer ranges as operators. Here they become annotations.
+    Old profilers wrote steps, data loading and optimizer ranges as operators. This function treats them as
+    annotations.
     """
     marker = raw.strings.where(lambda text: MARKER_NAME.match(text) is not None)[raw.name]
     kind = raw.kind.copy()
@@ -70,9 +71,9 @@ def split_by_plausibility(raw: RawTrace) -> tuple[Int64, Int64]:
 
 
 def is_far_from_median(time_ns: Int64, known: Bool | slice = slice(None)) -> Bool:
-    """Returns which times are more than a year from the median of the ``known`` times.
+    """Returns, for each time, whether it is more than a year from the median of the times selected by ``known``.
 
-    At least one time must be known.
+    ``known`` must select at least one time.
     """
     # Dividing by 4 keeps the difference of two int64 inside int64.
     far: Bool = np.abs(time_ns // 4 - int(np.median(time_ns[known] // 4))) > YEAR // 4
@@ -80,13 +81,13 @@ def is_far_from_median(time_ns: Int64, known: Bool | slice = slice(None)) -> Boo
 
 
 def far_from(time_ns: Int64, origin: int) -> Bool:
-    """Returns which times are impossible in a trace that starts at ``origin``."""
+    """Returns, for each time, whether it is impossible in a trace that starts at ``origin``."""
     far: Bool = np.abs(time_ns // 4 - origin // 4) > YEAR // 4  # dividing by 4 avoids an overflow
     return far | (time_ns <= 0) if origin > LONG else far
 
 
 def is_summable(values: Int64) -> Bool:
-    """Returns which values to use so that their sum fits into 64 bits.
+    """Returns, for each value, whether to include it in the sum, so that the sum fits into 64 bits.
 
     If the sum could overflow, large values are excluded: those above the 64-bit limit divided by the number of
     values.
@@ -99,18 +100,18 @@ def is_summable(values: Int64) -> Bool:
 
 
 def overlaps_range(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:
-    """Returns whether each event overlaps ``[begin, end)``.
+    """Returns whether each event overlaps the range ``[begin, end)``.
 
-    An event of zero duration overlaps it if it starts inside.
+    An event of zero duration overlaps the range if it starts inside the range.
     """
     return (start_ns < end) & ((end_ns > begin) | (start_ns >= begin))
 
 
 def sort(raw: RawTrace, kept: Int64) -> Int64:
-    """Returns the row indices sorted by start, then longest first.
+    """Returns the indices of the ``kept`` rows, sorted by start, then longest first.
 
-    Ties are sorted by kind (enclosing kinds first), id, name and thread. The result never depends on the order in
-    the file.
+    Rows with the same start and duration are sorted by kind (enclosing kinds first), id, name and thread. The
+    result never depends on the order in the file.
     """
     start = raw.start_ns[kept]
     order = np.argsort(start, kind="stable")

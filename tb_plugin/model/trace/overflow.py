@@ -24,18 +24,18 @@ CODE = "overflowed_duration"
 
 @dataclass(frozen=True, eq=False)
 class Clipped:
-    """Rows with an implausible end, and the end to use for each instead."""
+    """Rows whose end is implausible, and a plausible end for each of these rows."""
 
     row: Int64
     end: Int64
 
 
 def find_overflows(rows: Rows) -> Clipped:
-    """Returns device work that is implausibly long although its stream continued to run other work.
+    """Returns the device work that is implausibly long although later work ran on its stream in the meantime.
 
-    Work is implausible if it is longer than ``LEAST_NS`` and more than ``ABSURD`` times as long as the trace
-    without it. Its new end is the start of the next work on its stream. If there is none, it is the end of the
-    trace: the last start of any event or the last end of a CPU event.
+    Work is implausible if it is longer than ``LEAST_NS`` and more than ``ABSURD`` times as long as the rest of the
+    trace. Its new end is the start of the next work on its stream. If there is no next work, the new end is the end
+    of the trace.
     """
     nothing = np.empty(0, np.int64)
     if not len(rows.start):
@@ -69,7 +69,7 @@ def _next_starts(track: npt.NDArray[np.int32], start: Int64) -> tuple[Bool, Int6
 
 
 def clip_overflows(rows: Rows) -> tuple[Rows, ClippedRows]:
-    """Returns the rows with plausible ends, and the recorded durations of the rows that changed."""
+    """Replaces implausible ends of rows. Returns the rows, and the recorded durations of the changed rows."""
     found = find_overflows(rows)
     if not len(found.row):
         return rows, ClippedRows()
@@ -80,7 +80,7 @@ def clip_overflows(rows: Rows) -> tuple[Rows, ClippedRows]:
 
 
 def report_with_overflow(report: ReadReport, cut: ClippedRows) -> ReadReport:
-    """Returns the report with an issue about the shortened rows."""
+    """Returns the report with an additional issue about the rows whose duration was shortened."""
     count = len(cut.row)
     if not count:
         return report

@@ -20,7 +20,7 @@ _INVERSE = pow(_BASE, -1, 1 << 64)
 
 
 class Words:
-    """Hashes of the parts of a sequence. Equal parts have equal hashes."""
+    """Hashes of parts of a sequence. Equal parts have equal hashes."""
 
     def __init__(self, sequence: Int64) -> None:
         self._ranks = np.unique(sequence, return_inverse=True)[1]
@@ -30,14 +30,14 @@ class Words:
         self._sum = np.concatenate((np.zeros(1, np.uint64), np.cumsum(values * self._power[:-1], dtype=np.uint64)))
 
     def of(self, begin: Int64, end: Int64) -> UInt64:
-        """Returns the hash of each part ``[begin, end)``."""
+        """Returns the hashes of the parts of the sequence from ``begin`` to ``end`` (exclusive)."""
         found: UInt64 = (self._sum[end] - self._sum[begin]) * self._inverse[begin]
         return found
 
     def places(self, begin: int, length: int) -> Int64:
-        """Returns all positions where the part ``[begin, begin + length)`` of the sequence occurs.
+        """Returns all positions in the sequence that start a part equal to ``[begin, begin + length)``.
 
-        Occurrences may overlap.
+        The equal parts may overlap each other.
         """
         every = np.arange(max(0, len(self._ranks) - length + 1))
         same: Bool = self.of(every, every + length) == self.of(np.array([begin]), np.array([begin + length]))
@@ -45,7 +45,10 @@ class Words:
 
 
 def hash_numbers(numbers: Int64) -> UInt64:
-    """Returns a pseudo-random 64-bit number for each small integer. The sum of such numbers identifies the integers."""
+    """Returns a pseudo-random 64-bit number for each small integer.
+
+    A sum of these random numbers identifies the integers that were summed.
+    """
     count = int(numbers.max(initial=-1)) + 1
     return np.random.default_rng(16).integers(0, 1 << 64, count, np.uint64)[numbers]
 
@@ -59,7 +62,7 @@ def _powers(base: int, count: int) -> UInt64:
 def likely_periods(sequence: Int64, repeats: int) -> list[int]:
     """Returns the likely periods of a sequence, ascending.
 
-    For parts of 1, 2, 4, ... numbers, finds the most common distances between equal parts.
+    Considers parts with a length of 1, 2, 4, ... numbers, and uses the most common distances between equal parts.
     """
     rank, length, found = np.unique(sequence, return_inverse=True)[1].astype(np.int64), 1, set()
     while length * repeats <= len(sequence):
@@ -75,7 +78,9 @@ def likely_periods(sequence: Int64, repeats: int) -> list[int]:
 
 
 def periodic_runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
-    """Returns the start and length of each run in which every number equals the number one period later."""
+    """Returns the start and length of each section in which every number equals the number that follows one period
+    later.
+    """
     same = np.concatenate(([False], sequence[period:] == sequence[:-period], [False])).astype(np.int8)
     edge = np.diff(same)
     begin = np.flatnonzero(edge == 1)
@@ -83,7 +88,7 @@ def periodic_runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
 
 
 def root(word: Int64) -> int:
-    """Returns the length of the shortest part whose repetition gives the whole ``word``."""
+    """Returns the length of the shortest part that, when repeated, gives the whole ``word``."""
     for length in range(1, len(word) // 2 + 1):
         if len(word) % length == 0 and (word[length:] == word[:-length]).all():
             return length
@@ -91,9 +96,9 @@ def root(word: Int64) -> int:
 
 
 def standing_out(pauses: npt.NDArray[np.float64]) -> tuple[int, float]:
-    """Returns the index of the longest pause, and the duration of the second longest.
+    """Returns the index of the longest pause, and the duration of the second longest pause.
 
-    The index is -1 unless the longest pause is at least twice as long as the second longest.
+    The index is -1 unless the longest pause is at least twice as long as the second longest pause.
     """
     at = int(pauses.argmax())
     second = float(np.delete(pauses, at).max(initial=0))

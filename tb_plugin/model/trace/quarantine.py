@@ -24,10 +24,10 @@ _IMPOSSIBLE = {
 
 
 def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) -> ReadReport:
-    """Returns the report with an issue about impossible data.
+    """Returns the report with an additional issue about impossible data.
 
-    ``quarantined`` is the number of events that are excluded. ``partly`` is the number of events of which only some
-    values are excluded.
+    ``quarantined`` is the number of excluded events. ``partly`` is the number of events of which only some values
+    are excluded.
     """
     if not quarantined + partly:
         return report
@@ -41,7 +41,7 @@ def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) 
 
 
 def without_impossible_numbers(args: DeviceArgs) -> DeviceArgs:
-    """Returns the columns with -1 or NaN (not recorded) instead of impossible numbers."""
+    """Replaces impossible numbers in the columns by -1 or NaN (not recorded)."""
     rates = (args.blocks_per_sm, args.occupancy)
     blocks, occupancy = (np.where(np.abs(rate) > _MAX_RATE, np.nan, rate) for rate in rates)
     sizes = np.where(is_summable(args.bytes), args.bytes, MISSING)
@@ -51,10 +51,11 @@ def without_impossible_numbers(args: DeviceArgs) -> DeviceArgs:
 def memory_of(
     memory: MemoryEvents, stated: ReportedMemory, origin: int
 ) -> tuple[MemoryEvents, ReportedMemory, int, int, int]:
-    """Returns plausible allocator events sorted by time, the data reported about them, and three numbers of events.
+    """Returns the plausible allocator events sorted by time, their reported data, and three numbers of events.
 
-    These are the events with impossible times, with impossible sizes, and with impossible totals. Events with
-    impossible times or sizes are excluded. An impossible total is only replaced by -1.
+    The numbers count events with impossible times, events with impossible sizes, and events with impossible totals.
+    Events with impossible times or sizes are excluded. If only the total is impossible, the total is replaced by
+    -1.
     """
     far = far_from(memory.time_ns, origin)
     big = ~far
@@ -86,14 +87,18 @@ def _reported_memory(stated: ReportedMemory, order: Int64, origin: int) -> Repor
 
 
 def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, int]:
-    """Returns the totals sorted by time, and how many were excluded because of impossible times."""
+    """Returns the totals sorted by time, and the number of totals that were excluded because their times are
+    impossible.
+    """
     far = far_from(totals.time_ns, origin)
     kept = AllocatorTotals(**{f.name: getattr(totals, f.name)[~far] for f in fields(totals)})
     return totals_from(kept, origin), int(far.sum())
 
 
 def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
-    """Returns the counter values sorted by time, and how many events were excluded because of impossible times."""
+    """Returns the counter values sorted by time, and the number of events that were excluded because their times
+    are impossible.
+    """
     time = counters.time_ns
     bad = far_from(time, origin)
     order = np.flatnonzero(~bad)

@@ -1,4 +1,4 @@
-"""Recorded arrows (flow events) attached to events.
+"""Recorded arrows (flow events) and the events that they connect.
 
 Each end of an arrow is recorded as a time on a thread or stream.
 """
@@ -45,13 +45,12 @@ def bound(
     origin_ns: int,
     position: Int32 | None = None,
 ) -> tuple[Arrows, int]:
-    """Returns the arrows with their ends attached to rows, and the number of arrows with an end where no event is
-    open.
+    """Attaches both ends of each arrow to rows. Returns the arrows, and the number of arrows that have an end at
+    which no event is active.
 
-    ``rows`` are sorted by start, then longest first. ``position`` is the sorted index of each row in file order (-1
-    = excluded). As in Chrome's trace event format ("Flow events"), an event includes its start time but not its end
-    time, unless its duration is zero. If a host track and a device track have the same ids, the host track is tried
-    first.
+    ``rows`` must be sorted by start, then longest first. ``position`` is the sorted index of each row in file order
+    (-1 = excluded). As in Chrome's trace event format ("Flow events"), an event includes its start time but not its
+    end time, unless its duration is zero.
     """
     if not len(ends.name):
         return Arrows(), 0
@@ -99,7 +98,7 @@ def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
 
 
 def report_with_arrows(report: ReadReport, unbound: int) -> ReadReport:
-    """Returns the report with an issue about the arrows that could not be attached."""
+    """Returns the report with an additional issue about the arrows that could not be attached to rows."""
     if not unbound:
         return report
     text = "Arrows without an event at each end were skipped."

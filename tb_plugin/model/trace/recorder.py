@@ -1,4 +1,4 @@
-"""Recording tools: advice for findings and names used by frameworks."""
+"""Recording tools: advice for findings, and names in framework code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Advice:
-    """The fix for one finding. ``references`` has the titles and URLs of external documents."""
+    """The fix for a finding. ``references`` contains the titles and URLs of external documents."""
 
     todo: str
     references: tuple[tuple[str, str], ...] = ()
@@ -20,7 +20,7 @@ NO_ADVICE = Advice("")
 
 @dataclass(frozen=True)
 class ThreadRole:
-    """The role of a framework thread, recognized by its name or its events.
+    """The role of a framework thread, identified by the name or the events of the thread.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
     """
@@ -31,7 +31,7 @@ class ThreadRole:
     events: str = ""
     """Pattern for event names. A thread has the role if at least one of its events matches."""
     all_must_match: bool = False
-    """Whether all events of the thread must match."""
+    """If True, the thread has the role only if all its events match."""
 
 
 @dataclass(frozen=True)
@@ -42,35 +42,35 @@ class StageFrames:
     """
 
     clear: str = ""
-    """Clearing of gradients."""
+    """Frame that clears gradients."""
     step: str = ""
-    """Optimizer step."""
+    """Frame that runs an optimizer step."""
     backward: str = ""
     forward: str = ""
-    """Call of a module."""
+    """Frame that calls a module."""
     setup: str = ""
-    """Setup code. A module call inside setup code is not a forward pass."""
+    """Frame of setup code. A module call inside setup code is not a forward pass."""
     data: str = ""
-    """Loading a batch, or moving it to the device."""
+    """Frame that loads a batch or copies it to the device."""
     recomputing: str = ""
-    """Forward code that a backward pass runs again."""
+    """Frame of forward code that the backward pass runs again."""
 
 
 @dataclass(frozen=True)
 class HostNames:
-    """Names of operators, annotations and Python calls on the CPU that make a device wait.
+    """Names of events on the CPU for which a device waits: operators, annotations and Python calls.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
     """
 
     compiling: str = ""
     collecting: str = ""
-    """Garbage collection in Python."""
+    """Pattern for garbage collection in Python."""
     profiling: str = ""
     loading: str = ""
-    """Loading a batch in the training thread."""
+    """Pattern for loading a batch in the training thread."""
     awaiting: str = ""
-    """Waiting for a batch from worker processes."""
+    """Pattern for waiting until worker processes deliver a batch."""
     deterministic: str = ""
     """Backward operators that may wait for the device in deterministic mode."""
     handing_over: str = ""
@@ -79,35 +79,35 @@ class HostNames:
 
 @dataclass(frozen=True)
 class OperatorNames:
-    """Names of operators, grouped by what they do.
+    """Names of operators, grouped by purpose.
 
     Patterns are regular expressions that match anywhere; "" matches nothing.
     """
 
     product: str = ""
-    """Matrix multiplication of inputs 0 and 1."""
+    """Pattern for matrix multiplications of input 0 by input 1."""
     added_product: str = ""
-    """Matrix multiplication of inputs 1 and 2, added to input 0."""
+    """Pattern for matrix multiplications of input 1 by input 2, where input 0 is added to the product."""
     batched_product: str = ""
     single: str = ""
-    """Input types that are 32-bit numbers."""
+    """Pattern for input types with 32-bit numbers."""
     half: str = ""
-    """Input types that are 16-bit numbers."""
+    """Pattern for input types with 16-bit numbers."""
     softmax: str = ""
-    """Softmax, forward and backward, but not log-softmax."""
+    """Pattern for forward and backward softmax operators, but not log-softmax."""
     updating: str = ""
-    """Range of one optimizer step."""
+    """Pattern for the name of the range around one optimizer step."""
     going_back: str = ""
-    """Range of one backward pass."""
+    """Pattern for the name of the range around one backward pass."""
     ending: str = ""
-    """Ranges of optimizer work outside the optimizer step, such as clearing gradients."""
+    """Pattern for optimizer work outside of the optimizer step, such as clearing gradients."""
     casting: str = ""
     learning: str = ""
-    """Names of operators, annotations and device work that occur only in training: in the backward pass or the
-    optimizer.
+    """Names of operators, annotations and device work that occur only in the backward pass or in the optimizer, and
+    therefore only in training.
     """
     laying_out: str = ""
-    """Operators that convert the layout. They copy data only if the layout differs."""
+    """Operators that convert the memory layout. They copy data only if the layout changes."""
     reducing: str = ""
     """Operators that sum a gradient over all processes during the backward pass."""
     reshaping: str = ""
@@ -118,9 +118,9 @@ class OperatorNames:
 
 @dataclass(frozen=True)
 class ParallelNames:
-    """Names used in distributed training. Patterns are regular expressions that match anywhere; "" matches nothing.
+    """Names for distributed training. Patterns are regular expressions that match anywhere; "" matches nothing.
 
-    Ranges are annotations, operators and Python calls that enclose a launch.
+    A range is an annotation, operator or Python call that encloses a launch.
     """
 
     sharding: str = ""
@@ -137,7 +137,7 @@ class ParallelNames:
     exchanging: str = ""
     """Ranges that send and receive data at the same time."""
     micro_batch: str = ""
-    """Ranges of one micro-batch in one pipeline stage."""
+    """Ranges that process one micro-batch in one pipeline stage."""
     offloading: str = ""
     """Ranges that copy data between host and device to offload memory."""
     routing: str = ""
@@ -149,12 +149,12 @@ class ParallelNames:
     combining: str = ""
     """Ranges and kernels that return the experts' results."""
     dimensions: tuple[tuple[str, str], ...] = ()
-    """Parallel dimensions (tensor, pipeline, data, ...), each with a pattern for group descriptions.
+    """Parallel dimensions (tensor, pipeline, data, ...). Each has a pattern for group descriptions.
 
-    A description may match several.
+    A description may match the patterns of several dimensions.
     """
     split_sizes: tuple[str, str] = ("", "")
-    """Keys of two extra columns: the sizes sent to each rank, and the sizes received from each rank."""
+    """Keys of two extra columns: the size sent to each rank, and the size received from each rank."""
 
 
 @dataclass(frozen=True)
@@ -162,28 +162,34 @@ class CompiledNames:
     """Names in compiled code. Patterns are regular expressions that match anywhere; "" matches nothing."""
 
     lookup: str = ""
-    """Guard checks that search for a compiled version."""
+    """Pattern for guard checks, which search for a compiled version."""
     compile_id: str = ""
-    """Ranges during compilation whose name contains the compile id. The regex group matches that id."""
+    """Ranges during compilation whose name contains the compile id. The regex group matches the compile id."""
     wrapping: str = ""
-    """Ranges that run between the call of compiled code and its graphs."""
+    """Ranges between the call of compiled code and the call of its graphs."""
     resumed: str = ""
-    """Stack frame of a function that resumes after a graph break. Regex groups: file, interrupted function, line."""
+    """Stack frame of a function that resumes after a graph break.
+
+    The regex groups are the file, the interrupted function and the line.
+    """
     kernel: str = ""
-    """Name of a generated kernel. Regex groups: code of the kernel's kind (optional), and the kernel's operators."""
+    """Name of a generated kernel.
+
+    The regex groups are the code of the kernel's kind (optional), and the kernel's operators.
+    """
     kinds: tuple[tuple[str, str], ...] = ()
-    """Codes for the kinds of generated kernels, each with its meaning."""
+    """Codes in kernel names for the kinds of generated kernels, each with its meaning."""
     operators: tuple[str, ...] = ()
-    """Operators whose own name contains an underscore. In kernel names, underscores also separate operators."""
+    """Operators whose name contains an underscore. Kernel names also use underscores to separate operators."""
     file: str = ""
-    """Key of the extra column that has the source file of a generated kernel."""
+    """Key of the extra column that contains the source file of a generated kernel."""
 
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """Names of kernel properties in profiles (see ``OpenColumn``).
+    """Names in profiles for properties of kernels (see ``OpenColumn``).
 
-    If there are several names, the first one in the profile is used.
+    If there are several names, the first name that occurs in the profile is used.
     """
 
     type: tuple[str, ...] = ()
@@ -193,16 +199,17 @@ class KernelFacts:
     step: tuple[str, ...] = ()
     """Number of the step in which the kernel ran."""
     counted: tuple[str, ...] = ()
-    """Values of ``core`` that the tool's own operator tables list separately."""
+    """Values of ``core`` that have separate columns in the profiler's operator tables."""
     counted_word: str = ""
     """Display name of the cores in ``counted``."""
     first: tuple[str, ...] = ()
-    """Columns that a list of kernels shows by default."""
+    """Columns that are displayed by default in a table of kernels."""
 
 
 @dataclass(frozen=True)
 class StepPattern:
-    """Annotation names of server iterations. If a name matches several patterns, their data is combined.
+    """Annotation names of server iterations. If a name matches several patterns, the data of all these patterns is
+    combined.
 
     ``regex`` is an RE2 expression. The allowed named groups are in ``GROUPS`` of
     ``model/trace/steps/annotations.py``.
@@ -211,52 +218,63 @@ class StepPattern:
     framework: str
     regex: str
     modes: tuple[tuple[str, str], ...] = ()
-    """Mode for each text that the group ``mode`` can match. If empty, the text itself is the mode."""
+    """Mode for each text that the group ``mode`` can match.
+
+    If ``modes`` is empty, the matched text itself is the mode.
+    """
     mode: str = ""
-    """Mode of a matching name that does not itself contain a mode."""
+    """Mode for matching names that contain no mode."""
     speculative: tuple[str, ...] = ()
-    """Texts of the group ``mode`` that mean speculative decoding. The number of tokens per request is then unknown."""
+    """Texts that mean speculative decoding if the group ``mode`` matches them.
+
+    The number of tokens per request is then unknown.
+    """
     source: str = ""
-    """Repository and file of the framework's code that writes these names."""
+    """Repository and file in which the framework writes these names."""
     checked: str = ""
-    """A real trace file that contains such names; "" if the pattern was never checked on one."""
+    """A real trace file that contains matching names; "" if the pattern was never checked on a real trace."""
 
 
 @dataclass(frozen=True)
 class Recorder:
-    """Names that one recording tool uses, and advice for its users."""
+    """Names that are specific to one recording tool, and advice for users of the tool."""
 
     id: str = ""
     name: str = ""
     advice: Mapping[str, Advice] = field(default_factory=dict)
-    """Advice by key: a rule id, a rule id and its case (``.inference``), or a missing view (``view.kernels``)."""
+    """Advice by key.
+
+    A key is a rule id, a rule id followed by a case (``.inference``), or the name of a missing view
+    (``view.kernels``).
+    """
     threads: tuple[ThreadRole, ...] = ()
-    """Roles of threads in display order. A thread has the first role that matches."""
+    """Roles of threads in display order. Each thread has the first role that matches it."""
     packages: tuple[str, ...] = ()
-    """Python packages of the framework itself. Users cannot change their code."""
+    """Python packages of the framework, whose code users cannot change."""
     stages: StageFrames = StageFrames()
     host: HostNames = HostNames()
     operators: OperatorNames = OperatorNames()
     kernels: KernelFacts = KernelFacts()
     ranges_are_calls: bool = False
-    """Whether the tool's own tables also list ranges of the operator category as operator calls."""
+    """Whether the operator tables of the tool also contain ranges of the operator category."""
     compiled: CompiledNames = CompiledNames()
     lacks: str = ""
-    """Data that traces of this tool and format never contain, as text; "" if there is none."""
+    """Description of data that is never in traces of this tool and format; "" if there is no such data."""
     steps: tuple[StepPattern, ...] = ()
-    """Annotations that mark steps. They are used if the profiler did not mark any."""
+    """Annotations that mark steps. These annotations are used only if the profiler did not mark any steps."""
     parallel: ParallelNames = ParallelNames()
     iterating: str = ""
-    """Names of frames, operators and annotations in programs whose iterations are not marked (servers, image
-    pipelines).
+    """RE2 regular expression for frames, operators and annotations in programs whose iterations are not marked
+    (servers, image pipelines).
 
-    An RE2 regular expression that matches anywhere; "" matches nothing.
+    The expression matches anywhere in the name; "" matches nothing.
     """
     marks: tuple[tuple[str, str], ...] = ()
-    """Servers, each with an RE2 expression for the start of the server's step names."""
+    """Names of servers, each with an RE2 expression that matches the start of the server's step names."""
     numbers_operators: bool = False
-    """Whether operators and annotations have consecutive external ids, with gaps only where another thread starts a
-    block of ids.
+    """Whether the external ids of operators and annotations are consecutive.
+
+    There may be gaps where another thread starts a block of ids.
     """
 
     def todo(self, finding: str) -> str:

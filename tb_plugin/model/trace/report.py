@@ -15,7 +15,7 @@ class Issue:
     - ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category``, ...).
     - ``text`` is the description for users.
     - ``count`` is the number of irregular events or positions.
-    - ``first_offset`` is the byte offset of the first one in the uncompressed text.
+    - ``first_offset`` is the byte offset of the first irregularity in the uncompressed text.
     - ``examples`` are at most five short excerpts.
     """
 
@@ -35,7 +35,10 @@ _CUT = frozenset({"truncated_tail", "unclosed_list", "gzip_truncated", "database
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Result of reading a file. ``file_bytes`` is its stored size, ``text_bytes`` its uncompressed size."""
+    """Result of reading a file.
+
+    ``file_bytes`` is the size of the file, and ``text_bytes`` is its size after decompression.
+    """
 
     format: str
     file_bytes: int
@@ -47,18 +50,20 @@ class ReadReport:
     events_quarantined: int = 0
     events_unknown: int = 0
     events_other: int = 0
-    """Valid events that become neither a row nor a value of the trace, such as names, flows and marks."""
+    """Number of valid events that become neither a row nor a value of the trace, such as names, flow events and
+    marks.
+    """
     events_outside: int = 0
-    """Events outside the opened window; 0 if the whole file was opened."""
+    """Number of events outside the opened window; 0 if the whole file was opened."""
     complete: bool = True
     """False if the file is truncated."""
     issues: tuple[Issue, ...] = field(default=())
     records: str = "events"
-    """Plural word for what the format contains, such as events; empty if nothing can be counted."""
+    """Plural word for the entries of a file, such as events; empty if the entries cannot be counted."""
 
     @property
     def cut_files(self) -> list[str]:
-        """Returns the names of the truncated files. Empty if the profile has only one file."""
+        """Returns the names of the truncated files. Returns no names if the profile has only one file."""
         if self.complete:
             return []
         return sorted({issue.file for issue in self.issues if issue.code in _CUT and issue.file})

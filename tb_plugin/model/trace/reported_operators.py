@@ -22,7 +22,7 @@ SCHEMA = pa.schema([*((key, _TEXT) for key in TEXTS), *((key, _INT) for key in T
 
 
 def as_reported_table(table: pa.Table) -> ReportedTable:
-    """Returns an operator table in the form that a trace stores."""
+    """Converts an operator table to the form in which a trace stores tables."""
     columns = [
         ReportedColumn(key, title, "ns" if key in TIMES else "", table[key].combine_chunks())
         for key, title in {**TEXTS, **TIMES}.items()
@@ -31,7 +31,7 @@ def as_reported_table(table: pa.Table) -> ReportedTable:
 
 
 def reported_operators(tables: Iterable[ReportedTable]) -> pa.Table | None:
-    """Returns the operator table of a trace. None if the profile does not report one."""
+    """Returns the operator table of a trace. None if the profile does not contain an operator table."""
     found = next((table for table in tables if table.name == NAME), None)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Sorted rows during assembly of a trace, and their nesting."""
+"""Sorted rows and their nesting, for the assembly of a trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a trace as columns, sorted. Rows with impossible times are excluded."""
+    """Sorted rows of a trace, as columns. Rows with impossible times are excluded."""
 
     start: Int64
     end: Int64
@@ -27,14 +27,14 @@ class Rows:
     correlation: Int64
     external_id: Int64
     process: Int32 | None = None
-    """Process of each row in a file merged from several traces; None if ids are unique in the whole file."""
+    """Process of each row in a file that was merged from several traces; None if ids are unique in the whole file."""
 
     def of(self, *kinds: EventKind) -> Int64:
         return np.flatnonzero(of_kind(self.kind, *kinds))
 
 
 class Nests:
-    """Nesting of rows, cached for each set of kinds."""
+    """Nesting of rows. The nesting is cached for each set of event kinds."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -54,7 +54,7 @@ class Nests:
         """Returns three columns about the rows of these kinds: row index, parent, and whether the row partially
         overlaps another of these rows.
 
-        A parent is an index into these rows (-1 = none).
+        Each parent is an index into the returned rows (-1 = none).
         """
         key = self._present & frozenset(kinds)
         for known, (everybody, nesting) in self._found.items():

@@ -38,16 +38,16 @@ class EventKind(IntEnum):
     MEMCPY = 7
     MEMSET = 8
     DEVICE_ANNOTATION = 9
-    """A CPU annotation that is shown on a device row. It is not device time."""
+    """A CPU annotation that is displayed on a device row. Its duration is not device time."""
     SYNC = 10
-    """A wait recorded on a device row (cuda_sync, cuda_event). It is not device time."""
+    """A wait recorded on a device row (cuda_sync, cuda_event). Its duration is not device time."""
     OVERHEAD = 11
     WINDOW = 12
-    """The time in which the profiler recorded (category Trace)."""
+    """The time range in which the profiler recorded events (category Trace)."""
     INSTANT = 13
     """An event without duration."""
     ASYNC = 14
-    """Part of an asynchronous operation, which may start on one thread and end on another."""
+    """Part of an asynchronous operation, which may start on one thread and end on another thread."""
 
 
 class MatrixUse(IntEnum):
@@ -57,9 +57,9 @@ class MatrixUse(IntEnum):
     YES = 1
     UNKNOWN = 2
     BY_TYPE = 3
-    """Only in raw traces.
+    """The kernel name does not show whether matrix units are used. This value occurs only in raw traces.
 
-    Assembly replaces it by UNKNOWN if the operator's inputs are recorded as float32, otherwise by YES.
+    Assembly replaces the value by UNKNOWN if the operator's inputs are recorded as float32, otherwise by YES.
     """
 
 
@@ -82,39 +82,39 @@ class CallRole(IntEnum):
     SETUP = 7
     """Initializes the driver, a context, a stream or a kernel library."""
     WAIT = 8
-    """Waits for a device, or for a thread that itself waits for a device."""
+    """Waits for a device, or for a thread that waits for a device."""
     LAUNCH = 9
     COPY = 10
     SET = 11
     """Launches a memset."""
     CAPTURE = 12
-    """Starts a graph capture. Later launches are added to the graph instead of being executed."""
+    """Starts the capture of a graph. Later launches are added to the graph and not executed."""
     CAPTURED = 13
-    """Ends a graph capture."""
+    """Ends the capture of a graph."""
     JOIN = 14
-    """Makes a stream wait for earlier work on another stream."""
+    """Makes a stream wait for work that was enqueued earlier on another stream."""
 
 
 class KernelClass(IntEnum):
-    """Class of a kernel. Rules, tables and results use the lower-case name."""
+    """Class of a kernel. Rules, tables and results use the name of the class in lower case."""
 
     OTHER = 0
-    """No rule matches the name of the kernel or of an operator that encloses its launch."""
+    """No rule matches the kernel name or the name of an operator that encloses the kernel's launch."""
     GEMM = 1
     CONVOLUTION = 2
     ATTENTION = 3
     NORMALISATION = 4
-    """Includes softmax."""
+    """Normalisation kernels, including softmax."""
     ELEMENTWISE = 5
     REDUCTION = 6
-    """Includes sorting, scans and pooling."""
+    """Reduction kernels, including sorting, scans and pooling."""
     EMBEDDING = 7
-    """Lookup of rows by index, or addition to them."""
+    """Kernels that read rows of a table by index, or add values to such rows."""
     MOE = 8
-    """Sorting of tokens by expert, and matrix multiplications of experts."""
+    """Kernels that sort tokens by expert, or multiply the matrices of experts."""
     OPTIMIZER = 9
     COPY = 10
-    """Kernels that move, set or cast data. Driver copies are not kernels."""
+    """Kernels that copy data, set memory to a value, or cast data. Copies by the driver are not kernels."""
     COMMUNICATION = 11
 
 
@@ -129,7 +129,7 @@ OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
 
 
 def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.bool_]:
-    """Returns which entries of a ``kind`` column are one of these kinds."""
+    """Returns a mask of the entries in a ``kind`` column that are one of these kinds."""
     flags = np.zeros(len(EventKind), np.bool_)
     flags[list(wanted)] = True
     # A table lookup takes a tenth of the time of np.isin. This function is called very often.

@@ -15,7 +15,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Mode(IntEnum):
-    """Type of a server iteration. Patterns, tables and results use the lower-case name."""
+    """Type of a server iteration. Patterns, tables and results use the name of the mode in lower case."""
 
     UNKNOWN = 0
     PREFILL = 1
@@ -23,14 +23,14 @@ class Mode(IntEnum):
     DECODE = 2
     """The network generates the next tokens of requests."""
     MIXED = 3
-    """Prefill and decode in one iteration."""
+    """The network processes prompts and generates tokens in the same iteration."""
     IDLE = 4
     DENOISING = 5
     """One denoising step of image, video or audio generation."""
 
     @property
     def word(self) -> str:
-        """Returns the lower-case name, or "" if the mode is unknown."""
+        """Returns the name of the mode in lower case, or "" if the mode is unknown."""
         return self.name.lower() if self else ""
 
 
@@ -40,7 +40,7 @@ MODES = {mode.word: mode for mode in Mode if mode}
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """Work of server iterations, one value per step; -1 = not recorded."""
+    """Work of server iterations. Each column has one value per step; -1 = not recorded."""
 
     mode: npt.NDArray[np.uint8] = no_rows(np.uint8)
     """``Mode`` of the iteration; 0 = unknown."""
@@ -54,8 +54,8 @@ class Served:
     context: Int64 = no_rows(np.int64)
     """Number of tokens that attention reads as context, summed over all requests."""
     generated: Int64 = no_rows(np.int64)
-    """Number of new tokens: one per decoding request. -1 with speculative decoding, where a request may get several
-    tokens.
+    """Number of new tokens: one per decoding request. -1 for speculative decoding, in which a request may get
+    several tokens.
     """
 
     def __len__(self) -> int:
@@ -63,9 +63,9 @@ class Served:
 
     @classmethod
     def of(cls, columns: Sequence[Sequence[int]]) -> Served:
-        """Creates an instance from ``columns``: one sequence per field, in field order.
+        """Returns an instance with these ``columns``: one sequence per field, in field order.
 
-        If ``columns`` is empty, so is the instance.
+        If ``columns`` is empty, the instance is empty too.
         """
         kinds = (np.uint8, *(np.int64 for _ in range(6)))
         return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)))
@@ -80,5 +80,5 @@ class Served:
         return tuple(tuple(getattr(self, field.name).tolist()) for field in fields(self)) if len(self) else ()
 
     def take(self, at: npt.NDArray[np.intp] | slice) -> Served:
-        """Returns the values of some steps. If there are no values, returns the instance itself."""
+        """Returns the values of some steps. An instance that has no values is returned unchanged."""
         return self if not len(self) else Served(*(getattr(self, field.name)[at] for field in fields(self)))

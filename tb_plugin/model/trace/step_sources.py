@@ -32,7 +32,7 @@ Int32 = npt.NDArray[np.int32]
 def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
     """Returns the steps of a trace, sorted by time.
 
-    ``launch`` is the row that launched each device row. ``origin`` is the file's time that becomes time 0.
+    ``launch`` is the row that launched each device row. ``origin`` is the time in the file that becomes time 0.
     """
     if raw.window is not None:
         return steps_of(raw.window)

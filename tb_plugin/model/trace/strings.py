@@ -36,20 +36,21 @@ class StringTable:
         return iter(self._array.to_pylist())
 
     def take(self, ids: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns the strings with these ids. Id -1 gives null."""
+        """Returns the strings that have these ids. Id -1 gives null."""
         indices = pa.array(ids.astype(np.int64), mask=ids == MISSING)
         return self._array.take(indices)
 
     def where(self, predicate: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
         """Returns, for each string id, whether the string satisfies ``predicate``.
 
-        The last entry, False, is for id -1.
+        The last entry of the result is False, so that id -1 gives False.
         """
         flags = np.fromiter((predicate(text) for text in self), dtype=np.bool_, count=len(self))
         return np.append(flags, False)
 
     def extended(self, others: pa.Array) -> tuple[StringTable, npt.NDArray[np.int32]]:
-        """Returns a table with the texts of ``others`` added, and the id of each of these texts in the table.
+        """Returns a table to which the texts of ``others`` are added, and the id of each of these texts in the new
+        table.
 
         Existing ids do not change.
         """

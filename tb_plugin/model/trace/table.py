@@ -1,13 +1,13 @@
 """The trace model: reader output (RawTrace) and assembled TraceTable.
 
-Both are in one file because they have the same sections: a new column is added to both.
+Both classes are in one file because they have the same sections: a new column is added to both classes.
 
-A RawTrace has the events in file order, exactly as read. ``assemble`` (assemble.py) sorts them, excludes impossible
-times, and computes nesting, launches and steps. The resulting TraceTable is immutable and is stored in one Arrow
-file.
+A RawTrace contains the events in file order, exactly as read. ``assemble`` (assemble.py) sorts the events, excludes
+impossible times, and computes nesting, launches and steps. The resulting TraceTable is immutable and is stored in
+one Arrow file.
 
-Rows are events with a duration. Properties of only some rows are in side tables ("sections"). The ``row`` column of
-a section has the row that each entry is about.
+Rows are events with a duration. Properties that only some rows have are in side tables ("sections"). In a section,
+the ``row`` column contains the row to which each entry belongs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ _YEAR_2000_NS = 946_684_800 * 10**9
 
 @dataclass(frozen=True, eq=False)
 class OperatorArgs:
-    """Arguments of CPU operators and annotations. All columns except the last two are string ids. -1 = absent."""
+    """Arguments of CPU operators and annotations.
+
+    All columns are string ids, except the last two columns. -1 = absent.
+    """
 
     row: Int32 = no_rows(np.int32)
     shapes: Int32 = no_rows(np.int32)
@@ -59,7 +62,7 @@ class OperatorArgs:
     concrete: Int32 = no_rows(np.int32)
     """Text of ``Concrete Inputs``."""
     stack: Int32 = no_rows(np.int32)
-    """Text of ``Call stack``: frames separated by ``;``, innermost first."""
+    """Text of ``Call stack``: stack frames separated by ``;``, innermost first."""
     sequence: Int64 = no_rows(np.int64)
     """Autograd sequence number; -1 = absent."""
     forward_thread: Int64 = no_rows(np.int64)
@@ -82,9 +85,9 @@ class DeviceArgs:
 
     row: Int32 = no_rows(np.int32)
     stream: Int32 = no_rows(np.int32)
-    """String id of the stream."""
+    """String id of the stream's number or name."""
     grid: Int32 = no_rows(np.int32)
-    """String id of ``[x, y, z]``."""
+    """String id of the grid size, as text ``[x, y, z]``."""
     block: Int32 = no_rows(np.int32)
     registers: Int64 = no_rows(np.int64)
     """Registers per thread."""
@@ -94,14 +97,17 @@ class DeviceArgs:
     occupancy: Float64 = no_rows(np.float64)
     """Estimated achieved occupancy, from 0 to 1."""
     bytes: Int64 = no_rows(np.int64)
-    """Bytes copied or set."""
+    """Number of bytes that are copied or set."""
     direction: Int32 = no_rows(np.int32)
-    """String id of the copy direction, recorded in addition to the name."""
+    """String id of the copy direction, which is recorded separately from the event name."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedRows:
-    """Rows with an implausible recorded duration. The table has a shorter one in ``dur_ns`` (overflow.py)."""
+    """Rows whose recorded duration is implausible, and this recorded duration.
+
+    ``dur_ns`` of the trace contains a shorter duration (see overflow.py).
+    """
 
     row: Int32 = no_rows(np.int32)
     recorded_ns: Int64 = no_rows(np.int64)
@@ -118,7 +124,10 @@ class CallNames:
 
 @dataclass(frozen=True, eq=False)
 class CollectiveArgs:
-    """Arguments of collectives: of record_param_comms events, and of the kernels that they launch. -1 = absent."""
+    """Arguments of collectives.
+
+    The rows are record_param_comms events and the kernels launched by them. -1 = absent.
+    """
 
     row: Int32 = no_rows(np.int32)
     name: Int32 = no_rows(np.int32)
@@ -131,9 +140,9 @@ class CollectiveArgs:
     group_ranks: Int32 = no_rows(np.int32)
     sequence: Int64 = no_rows(np.int64)
     source_rank: Int64 = no_rows(np.int64)
-    """Global rank that sends; only for a recv."""
+    """Global rank of the sender; only for a recv."""
     destination_rank: Int64 = no_rows(np.int64)
-    """Global rank that receives; only for a send."""
+    """Global rank of the receiver; only for a send."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +154,7 @@ class MemoryEvents:
 
     time_ns: Int64 = no_rows(np.int64)
     bytes: Int64 = no_rows(np.int64)
-    """Positive for allocations, negative for releases."""
+    """Size in bytes; positive for allocations, negative for releases."""
     address: Int64 = no_rows(np.int64)
     total_allocated: Int64 = no_rows(np.int64)
     total_reserved: Int64 = no_rows(np.int64)
@@ -160,18 +169,18 @@ class MemoryEvents:
 class CounterEvents:
     """Values of recorded counters, sorted by time. They are not rows of the trace table.
 
-    A value is valid until the next value of its series.
+    Each value is valid until the time of the next value in the same series.
     """
 
     time_ns: Int64 = no_rows(np.int64)
     value: Float64 = no_rows(np.float64)
-    """Value of the counter. It is always finite."""
+    """Value of the counter; never infinite or NaN."""
     event: Int32 = no_rows(np.int32)
-    """Index in the file of the event that has the value. One event may have values of several series."""
+    """Index in the file of the event that contains the value. One event may contain values of several series."""
     name: Int32 = no_rows(np.int32)
-    """String id of the counter's name. If the event has an id, the name is followed by that id in brackets."""
+    """String id of the counter's name. If the event has an id, this id follows the name in brackets."""
     series: Int32 = no_rows(np.int32)
-    """String id of the argument that has the value."""
+    """String id of the argument that contains the value."""
     pid: Int32 = no_rows(np.int32)
     """String id of the process. Each process has its own counters."""
     tid: Int32 = no_rows(np.int32)
@@ -190,15 +199,15 @@ class CounterSeries:
     unit: Int32 = no_rows(np.int32)
     """String id of the unit, such as "bytes", "%", "ms" or "MHz" (see ``analysis/recorded_units.py``).
 
-    If no unit is reported, but the name ends with a unit in parentheses, that unit is used.
+    If no unit is reported, a unit in parentheses at the end of the name is used.
     """
     device: Int32 = no_rows(np.int32)
-    """String id of the device's ``DeviceInfo.id``."""
+    """String id of the ``DeviceInfo.id`` of the series' device."""
 
 
 @dataclass(frozen=True, eq=False)
 class Flows:
-    """Arrows from forward to backward operators, by flow id and in file order.
+    """Arrows from forward to backward operators, in file order within each flow id.
 
     Times are on the same clock as the ``start_ns`` of rows.
     """
@@ -215,11 +224,11 @@ class Flows:
 class ArrowEnds:
     """Recorded arrows between events, in file order.
 
-    Each end is a thread or stream and a time, on the same clock as ``start_ns``. An arrow starts at the innermost
-    event open at its start time. It ends at the innermost event open at its end time, or, with ``to_next``, at the
-    next event that begins on the thread or stream. Some traces record the events of an arrow directly.
-    ``start_row`` and ``end_row`` are then their rows in file order (-1 = none). In other traces, both columns are
-    empty.
+    Each end of an arrow is a time on a thread or stream. Times are on the same clock as ``start_ns``. An arrow
+    connects the innermost events that are active at these two times. If ``to_next`` is set, it ends at the next
+    event that begins on the thread or stream. In some traces, the two events of each arrow are recorded.
+    ``start_row`` and ``end_row`` are then the rows of these events in file order (-1 = none). Otherwise, both
+    columns are empty.
     """
 
     name: Int32 = no_rows(np.int32)
@@ -239,7 +248,8 @@ class ArrowEnds:
 class Arrows:
     """Recorded arrows between rows, sorted by (tail, head).
 
-    Arrows of launches and forward operators are not included: they are in columns of their own.
+    Arrows for launches and forward operators are excluded, because ``launch`` and ``forward`` contain the same
+    data.
     """
 
     tail: Int32 = no_rows(np.int32)
@@ -264,10 +274,10 @@ class AsyncRows:
 
 @dataclass(frozen=True, eq=False)
 class RawTrace:
-    """Output of a reader: events with a duration, in file order. Times are nanoseconds, on the clock of the file.
+    """Output of a reader: events with a duration, in file order. Times are nanoseconds on the clock of the file.
 
     ``pid``, ``tid``, ``name`` and ``category`` are string ids. The ``row`` of a section is an index in file order.
-    ``correlation`` and ``external_id`` are -1 if absent, and 0 if recorded as 0. ``device`` is an index into
+    ``correlation`` and ``external_id`` are -1 if absent, and 0 if 0 was recorded. ``device`` is an index into
     ``devices``; -1 on the CPU.
     """
 
@@ -283,7 +293,7 @@ class RawTrace:
     device: Int16
     is_collective: Bool
     uses_matrix_unit: UInt8
-    """``MatrixUse`` of each row; NO for rows other than kernels."""
+    """``MatrixUse`` of each row; NO for rows that are not kernels."""
     matrix_eligible: Bool
     strings: StringTable
     devices: tuple[DeviceInfo, ...]
@@ -299,7 +309,7 @@ class RawTrace:
     flows: Flows = field(default_factory=Flows)
     arrows: ArrowEnds = field(default_factory=ArrowEnds)
     process_names: Mapping[str, str] = field(default_factory=dict)
-    """Process name for each pid text. A process label follows in parentheses."""
+    """Process name for each pid text. If the process has a label, the label is in parentheses after the name."""
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Thread name for each pair of pid text and tid text."""
     process_order: Mapping[str, int] = field(default_factory=dict)
@@ -307,35 +317,35 @@ class RawTrace:
     thread_order: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Sort key of the thread in its process, for each pair of pid text and tid text."""
     nth: Int64 | None = None
-    """Nesting order of rows that have the same start and end, outermost first; -1 = not recorded."""
+    """Nesting order of rows with the same start and end: the outermost row has the lowest number; -1 = not recorded."""
     asynchronous: AsyncRows = field(default_factory=AsyncRows)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Top-level JSON values of the file, except for the event list."""
     base_time_ns: int | None = None
-    """Nanoseconds to add to a time in the file to get the time since 1970 (baseTimeNanoseconds); None if unknown."""
+    """Start of the file's clock in nanoseconds since 1970 (baseTimeNanoseconds); None if unknown."""
     window: Window | None = None
     """The part of the file that was read. None if the whole file was read."""
     is_external_id_sure: bool = False
-    """Whether the external id of device work always identifies the operator that requested the work, even on
-    another thread.
+    """Whether the external id of device work always identifies the operator that requested the work, even if that
+    operator is on another thread.
     """
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
     classes: ClassNames = field(default_factory=lambda: ClassNames())
     reported_steps: ReportedSteps | None = None
-    """Steps that the profiler reports. None if steps must be derived from rows."""
+    """Steps that the profiler reports. None if steps must be derived from the rows."""
     others: tuple[OpenColumn, ...] = ()
-    """Recorded properties that have no column of their own, with their names in the profile."""
+    """Recorded properties for which this class has no column. Their names are those in the profile."""
     reported_tables: tuple[ReportedTable, ...] = ()
     blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
     totals: AllocatorTotals = field(default_factory=AllocatorTotals)
     components: AllocatorTotals = field(default_factory=AllocatorTotals)
-    """Memory totals of the device's software components."""
+    """Memory totals of software components on the device."""
 
 
 @dataclass(frozen=True)
 class Track:
-    """One row group of the timeline: a CPU thread, a device stream, or asynchronous operations."""
+    """A group of timeline rows: a CPU thread, a device stream, or asynchronous operations."""
 
     pid: str
     tid: str
@@ -343,17 +353,23 @@ class Track:
     thread: str
     is_device: bool
     is_async: bool = False
-    """Whether the track has asynchronous operations instead of a thread. ``tid`` is then the name of the operations."""
+    """Whether the track contains asynchronous operations instead of a thread.
+
+    ``tid`` is then the name of the operations.
+    """
     process_order: int = 0
     """Sort key of the process, ascending."""
     thread_order: int = 0
     part: int = MISSING
-    """Process of the track in a merged file; -1 if unknown, and in other files."""
+    """Process of the track in a merged file. -1 if the process is unknown, or if the file is not merged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps sorted by time. Empty if no steps were recorded. Windows include device work (docs/concepts/time.md)."""
+    """Steps sorted by time.
+
+    Empty if no steps were recorded. The window of a step includes its device work (docs/concepts/time.md).
+    """
 
     label: tuple[str, ...] = ()
     start_ns: Int64 = no_rows(np.int64)
@@ -361,18 +377,20 @@ class Steps:
     host_start_ns: Int64 = no_rows(np.int64)
     host_end_ns: Int64 = no_rows(np.int64)
     recorded: bool = False
-    """False if the trace has no steps. A single step then covers the whole trace."""
+    """False if the trace contains no steps. A single step then covers the whole trace."""
     dropped: tuple[str, ...] = ()
-    """Labels of steps at the end that were dropped because their device work was not recorded completely."""
+    """Labels of the last steps that were dropped because their device work was not recorded completely."""
     source: str = ""
-    """"profiler", "annotation" (of a server), "stated" (reported by the profile) or "inferred"; "" without steps."""
+    """Source of the steps: "profiler", "annotation" (of a server), "stated" (reported by the profile) or
+    "inferred"; "" if there are no steps.
+    """
     framework: str = ""
     """Display name of the framework that wrote the annotations."""
     served: Served = Served()
     """Server work of each step; empty if not recorded."""
     unanswered: str = ""
-    """Reason why no steps were found by repetition (see ``steps/repetition.py``). "" if there are steps, or if
-    repetition was not searched.
+    """Reason why no steps were inferred from repetition (see ``steps/repetition.py``). "" if there are steps, or if
+    repetition was not analysed.
     """
 
     def take(self, places: Sequence[int]) -> Steps:
@@ -390,7 +408,7 @@ class Steps:
     def at(self, time_ns: Int64, *, on_host: bool = False) -> Int64:
         """Returns the index of the step that contains each time; -1 = none.
 
-        ``on_host`` uses the step's time on the CPU instead of its window.
+        If ``on_host`` is set, the step's time on the CPU is used instead of its window.
         """
         start, end = (self.host_start_ns, self.host_end_ns) if on_host else (self.start_ns, self.end_ns)
         place = np.searchsorted(start, time_ns, side="right") - 1
@@ -399,26 +417,26 @@ class Steps:
 
 @dataclass(frozen=True)
 class FullTrace:
-    """Data about the whole trace. Only set if the trace does not fit into memory, so that only a window was opened."""
+    """Data about a whole trace that does not fit into memory, so that only a window of it was opened."""
 
     end_ns: int
     steps: tuple[str, ...]
     """Labels of all recorded steps."""
     peak_memory_bytes: int
-    """Estimated peak memory to open the whole trace."""
+    """Estimated peak memory for opening the whole trace."""
     budget_bytes: int
-    """Memory available to readers."""
+    """Memory that readers may use."""
     first_work_ns: int = MISSING
     """Start of the first device work; -1 if there is no device work."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The part of a trace that was opened: all events that overlap ``[begin_ns, end_ns)``. Times are relative to
-    the start of the trace.
+    """The opened part of a trace: all events that overlap ``[begin_ns, end_ns)``. Times are relative to the start
+    of the trace.
 
-    The window also includes device work that was launched in it, and the launches of device work that ran in it. At
-    most ``lag_ns`` lies between a launch and the end of its work.
+    The window also includes device work that was launched during the window, and the launches of device work that
+    ran during the window. The time between a launch and the end of its work is at most ``lag_ns``.
     """
 
     origin_ns: int
@@ -433,19 +451,19 @@ class Window:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The part of the file on which numbers are based. Every payload includes it.
+    """The part of the file on which numbers are based. Every payload includes this coverage.
 
-    ``start_ns`` and ``end_ns`` are the limits of the part that was opened. ``fraction_read`` is its share of all
-    events.
+    ``start_ns`` and ``end_ns`` are the start and end of the opened part. ``fraction_read`` is the share of all
+    events that are in the opened part.
     """
 
     start_ns: int
     end_ns: int
     fraction_read: float
     complete: bool
-    """Whether the file is not truncated and was opened as a whole."""
+    """True if the file is not truncated and was opened as a whole."""
     full: FullTrace | None = None
-    """The whole trace, if only a window was opened; otherwise None."""
+    """Data about the whole trace if only a window was opened; otherwise None."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -471,7 +489,7 @@ class TraceTable:
     external_id: Int64
     is_collective: Bool
     uses_matrix_unit: UInt8
-    """``MatrixUse`` of each row; NO for rows other than kernels."""
+    """``MatrixUse`` of each row; NO for rows that are not kernels."""
     matrix_eligible: Bool
     parent: Int32
     operator: Int32
@@ -479,12 +497,12 @@ class TraceTable:
     python_parent: Int32
     forward: Int32
     self_ns: Int64
-    """For operators, modules and runtime calls: the duration minus that of direct children.
+    """For operators, modules and runtime calls: the duration minus the duration of direct children.
 
     For other rows: the duration.
     """
     overlaps: Bool
-    """Whether the row partially overlaps another row on its thread. Such a row is drawn at another depth."""
+    """Whether the row partially overlaps another row on its thread. Overlapping rows are drawn at different depths."""
     depth: Int16
 
     strings: StringTable
@@ -510,30 +528,30 @@ class TraceTable:
     """Time in the file that becomes time 0."""
     base_time_ns: int | None
     external_disagreements: int
-    """Number of device rows whose external id and launch identify different operators."""
+    """Number of device rows whose external id identifies another operator than their launch."""
     others: tuple[OpenColumn, ...]
-    """Recorded properties that have no column of their own, in the order of the profile."""
+    """Recorded properties for which this class has no column, in the order of the profile."""
     reported_tables: tuple[ReportedTable, ...]
     blocks: AllocatorBlocks
     totals: AllocatorTotals
     components: AllocatorTotals
     recorder: Recorder
     captured: Captured = field(default_factory=Captured, metadata={"cached": False})
-    """Data from other recordings about the graphs that this trace replays.
+    """Data from other recordings about CUDA graphs that are replayed in this trace.
 
-    The caller adds it; it is never stored with the trace.
+    The caller adds this data; it is never stored with the trace.
     """
 
     def with_captured(self, captures: Iterable[tuple[Captured, StringTable]], source: str) -> TraceTable:
-        """Returns the trace with data added from other recordings about its graphs.
+        """Returns the trace, to which data from other recordings about its CUDA graphs is added.
 
-        All other columns are shared, not copied.
+        All other columns are shared with the original trace, not copied.
         """
         captured, strings = merge_captures(self.strings, captures, source)
         return replace(self, captured=captured, strings=strings)
 
     def calls_that(self, *roles: CallRole) -> Bool:
-        """Returns which rows are runtime or driver calls with one of these roles."""
+        """Returns, for each row, whether it is a runtime or driver call with one of these roles."""
         wanted = self.calls.name[np.isin(self.calls.role, roles)]
         if not len(wanted):  # most traces: no need to check each row
             return np.zeros(len(self), np.bool_)
@@ -544,20 +562,23 @@ class TraceTable:
 
     @property
     def process(self) -> Int32 | None:
-        """Returns the process of each row in a merged file (-1 = unknown). None for other files."""
+        """Returns the process of each row in a merged file (-1 = unknown). Returns None if the file is not merged."""
         parts = np.array([track.part for track in self.tracks], np.int32)
         return parts[self.track] if (parts != MISSING).any() else None
 
     def ends(self, rows: npt.NDArray[Any]) -> Int64:
-        """Returns the ends of some rows, in nanoseconds. For few rows, this is faster than ``end_ns``."""
+        """Returns the end of each of these rows, in nanoseconds.
+
+        For few rows, this method is faster than ``end_ns``.
+        """
         found: Int64 = self.start_ns[rows] + self.dur_ns[rows]
         return found
 
     @property
     def clock_ns(self) -> int | None:
-        """Returns time 0 in nanoseconds since 1970; None if unknown.
+        """Returns time 0 of the trace in nanoseconds since 1970; None if unknown.
 
-        Old files record times since 1970. New files record a base time.
+        Old files contain times since 1970. New files contain a base time instead.
         """
         begin = (self.base_time_ns or 0) + self.origin_ns
         return begin if begin > _YEAR_2000_NS else None

@@ -1,9 +1,9 @@
-"""Nesting of events on a thread: parents, open events and self time.
+"""Nesting of events on a thread: parents, active events and self time.
 
 Events of a thread do not always nest. Annotations may overlap Python frames, and rounding to microseconds can move
-the end of a child past the end of its parent. The parent of an event is the event that started last among those
-that enclose it completely. An event that partially overlaps another is marked and drawn on a separate line. No
-event is discarded.
+the end of a child past the end of its parent. The parent of an event is the event that started last among the
+events that enclose it completely. If an event partially overlaps another event, it is marked, and it is drawn at
+another depth. No event is discarded.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SMALL = 2**15
 class Nesting:
     """Nesting of rows, one value per row.
 
-    ``parent`` is the index of the parent row (-1 = none). ``depth`` is the line on which the row is drawn; rows
-    that are open at the same time never share a line. ``overlaps`` marks rows that partially overlap a row that is
-    still open.
+    ``parent`` is the index of the parent row (-1 = none). ``depth`` is the vertical position at which the row is
+    drawn; rows that are active at the same time have different depths. ``overlaps`` is True for a row that
+    partially overlaps an earlier row that is still active.
     """
 
     parent: Int32
@@ -67,10 +67,10 @@ def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
 
 
 def parents_among(parent: Int32, chosen: Int64) -> Int32:
-    """Returns the parents that ``nest`` would find if only the ``chosen`` rows existed. No rows may partially
+    """Returns the parents that ``nest`` would return if only the ``chosen`` rows existed. No rows may partially
     overlap.
 
-    ``parent`` has the parents of all rows. ``chosen`` has indices into it, ascending.
+    ``parent`` contains the parents of all rows. ``chosen`` contains indices into ``parent``, ascending.
     """
     position = places_of(chosen, len(parent))
     hop = parent[chosen]
@@ -104,13 +104,13 @@ def _parents_by_depth(depth: Int64) -> Int64:
 
 def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: Int64, overlaps: Bool) -> None:
     latest: list[tuple[int, int]] = []
-    """Pairs (-end, row) of the rows that end later than every row after them.
+    """Pairs (-end, row) of the rows that end later than all rows after them.
 
-    The last row that ends at or after any given time is always among these rows.
+    For any given time, the last row that ends at or after this time is always among these rows.
     """
     ends: list[int] = []
     deepest: list[tuple[int, int]] = []
-    """Heap of (-depth, end) of open rows. It may still contain rows that have ended."""
+    """Heap of (-depth, end) of active rows. The heap may still contain rows that have ended."""
     for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True), start=offset):
         while ends and ends[0] <= s:
             heappop(ends)
@@ -128,11 +128,11 @@ def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: 
 
 
 def innermost_at(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
-    """Returns, for each track and time, the open row that started last (start <= time < end); -1 = none.
+    """Returns, for each track and time, the row that started last among the active rows (start <= time < end); -1 =
+    none.
 
-    The rows must be sorted by start, and ``parent`` must come from ``nest``. The search follows parents from the
-    last row that started until it finds an open one. No open row is missed: a row that is not an ancestor of a
-    later row ends before that later row.
+    The rows must be sorted by start, and ``parent`` must come from ``nest``. The search starts at the last row that
+    started before the time, and follows parents to the first active row.
     """
     if not len(start):
         return np.full(len(at), MISSING, np.int32)
@@ -145,7 +145,9 @@ def innermost_at(track: Int32, start: Int64, end: Int64, parent: Int32, at_track
 
 
 def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
-    """Returns, for each row, the row itself or its nearest ancestor that is still open at the time; -1 = none."""
+    """Returns, for each row, the row itself or its nearest ancestor that is still active at the given time; -1 =
+    none.
+    """
     row = row.copy()
     if not len(end):
         return row
@@ -157,8 +159,8 @@ def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
 
 
 def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Returns all distinct times, ascending, and for each time the row that started last among the rows open until
-    the next time; -1 = none.
+    """Returns all distinct times, ascending. For each time, also returns the row that started last among the rows
+    that are active until the next time; -1 = none.
 
     The rows must be on one track and sorted by start. They may partially overlap.
     """
@@ -175,7 +177,7 @@ def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
-    """Returns the duration of each row minus the time that its direct children cover, in nanoseconds. The result is
+    """Returns the duration of each row minus the time covered by its direct children, in nanoseconds. The result is
     never negative.
 
     ``parent`` and ``overlaps`` come from the ``Nesting`` of the rows.
@@ -204,9 +206,10 @@ def _covered(start: Int64, end: Int64, rows: Int64) -> int:
 
 
 def inherit(value: Int32, parent: Int32) -> Int32:
-    """Returns the value of each row.
+    """Returns a value for each row.
 
-    A row without a value gets that of its nearest ancestor with a value; -1 = none. Parents must come first.
+    A row without a value gets the value of its nearest ancestor that has one; -1 = none. Parents must precede their
+    children.
     """
     value, hop = value.copy(), parent.copy()
     while True:
@@ -218,5 +221,8 @@ def inherit(value: Int32, parent: Int32) -> Int32:
 
 
 def roots_of(parent: Int32) -> Int32:
-    """Returns the top-level ancestor of each row; for a top-level row, the row itself. Parents must come first."""
+    """Returns the top-level ancestor of each row.
+
+    For a top-level row, returns the row itself. Parents must precede their children.
+    """
     return inherit(np.where(parent == MISSING, np.arange(len(parent)), MISSING).astype(np.int32), parent)

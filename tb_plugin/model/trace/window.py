@@ -1,7 +1,7 @@
 """Windows of traces that are too large to open completely.
 
-A trace file has no time index, and its events are grouped by type. A first pass (the reader's ``survey``) finds
-times and sizes. A second pass reads the events of the chosen window.
+A trace file has no time index, and its events are grouped by type. In a first pass, the reader's ``survey``
+determines times and sizes. In a second pass, the events of the chosen window are read.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _SHOWN = 20
 class WindowRequest:
     """A requested window: labels of the first and last step, or times in nanoseconds since the start of the trace.
 
-    If no end is requested, the window is as long as memory allows. An empty request starts at the first step;
-    without steps, at the first event.
+    If no end is requested, the window is as long as memory allows. A request without a start begins at the first
+    step or, if there are no steps, at the first event.
     """
 
     steps: tuple[str, str | None] | None = None
@@ -40,7 +40,7 @@ class WindowRequest:
 
 
 def parse_window(text: str) -> WindowRequest:
-    """Parses ``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or "". Raises BadRequest."""
+    """Parses the text of a window: ``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or "". Raises BadRequest."""
     if not text:
         return WindowRequest()
     if found := _STEPS.fullmatch(text):
@@ -58,8 +58,9 @@ def parse_window(text: str) -> WindowRequest:
 class Survey:
     """Result of a first pass over a whole file. Times are nanoseconds since the first event.
 
-    ``lag_ns`` is the longest time from a launch to the end of its work. ``cell_ns`` has the starts of consecutive
-    time ranges. For each range, ``cell_bytes`` is the size in the file of the events that start in it.
+    ``lag_ns`` is the longest time from a launch to the end of the launched work. ``cell_ns`` contains the starts of
+    consecutive time ranges. ``cell_bytes`` contains, for each range, the size in the file of the events that start
+    in the range.
     """
 
     origin_ns: int
@@ -83,7 +84,7 @@ class Survey:
     """Start of the first device work; -1 = none."""
 
     def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
-        """Returns the recorded steps that lie completely inside a time range."""
+        """Returns the recorded steps that are completely inside a time range."""
         starts, ends = np.array(self.host_start_ns, np.int64), np.array(self.step_end_ns, np.int64)
         inside = np.flatnonzero((starts >= begin_ns) & (ends <= end_ns))
         with_last = len(inside) > 0 and int(inside[-1]) == len(self.label) - 1
@@ -104,9 +105,9 @@ class Survey:
 def choose(survey: Survey, asked: WindowRequest, room_bytes: int, peak_memory_bytes: int, budget_bytes: int) -> Window:
     """Returns the longest window from the requested start whose events have at most ``room_bytes`` of text.
 
-    If at least one whole step fits, the window consists of whole steps. Otherwise, it is a time range.
-    ``peak_memory_bytes`` (for the whole trace) and ``budget_bytes`` are only shown to the user. Raises BadRequest
-    for an unknown step, or for a time outside the trace.
+    If at least one complete step fits, the window consists of complete steps. Otherwise, the window is a time
+    range. ``peak_memory_bytes`` (for the whole trace) and ``budget_bytes`` are only displayed to the user. Raises
+    BadRequest for an unknown step, or for a time outside the trace.
     """
     if asked.times_ns is not None:
         begin, end = asked.times_ns
@@ -160,10 +161,10 @@ def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
 
 
 def rows_inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
-    """Returns the rows that belong to the window, and the number of all other rows.
+    """Returns the rows that belong to the window, and the number of rows that do not.
 
-    All rows that overlap the window belong to it. If device work overlaps the window, its launch belongs to the
-    window too. If a launch overlaps the window, the launched device work belongs to it too.
+    All rows that overlap the window belong to it. If device work overlaps the window, the launch of this work also
+    belongs to the window. If a launch overlaps the window, the launched device work also belongs to the window.
     """
     window = raw.window
     if window is None:
@@ -191,12 +192,15 @@ def _end(window: Window) -> int:
 
 
 def without_outside(report: ReadReport, outside: int) -> ReadReport:
-    """Returns the report, corrected for ``outside`` loaded events that are outside the window."""
+    """Returns a corrected report: ``outside`` of the loaded events are outside the window."""
     return replace(report, events_loaded=report.events_loaded - outside, events_outside=report.events_outside + outside)
 
 
 def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage:
-    """Returns the coverage of a trace. ``end_ns`` is the end of the last row, relative to the start of the trace."""
+    """Returns the coverage of a trace.
+
+    ``end_ns`` is the end of the last row, in nanoseconds since the start of the trace.
+    """
     if window is None:
         return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
     fraction = report.events_loaded / max(1, report.events_loaded + report.events_outside)

@@ -49,13 +49,13 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Annotations of server iterations: times, and the data in the annotation names."""
+    """Annotations of server iterations: their times, and the data that their names contain."""
 
     track: Int64
     start: Int64
     end: Int64
     pattern: Int64
-    """Index of the first pattern that matches the name."""
+    """Index of the first pattern that matches the annotation's name."""
     served: Served
 
     def take(self, at: npt.NDArray[np.intp]) -> Marks:
@@ -68,7 +68,7 @@ def _any_of(patterns: tuple[StepPattern, ...]) -> str:
 
 
 def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
-    """Returns which names match at least one of the patterns."""
+    """Returns, for each name, whether it matches at least one of the patterns."""
     if not patterns or not len(names):
         return np.zeros(len(names), np.bool_)
     found: Bool = pc.match_substring_regex(names, _any_of(patterns)).to_numpy(zero_copy_only=False)
@@ -76,9 +76,10 @@ def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
 
 
 def match_annotations(names: pa.Array, patterns: tuple[StepPattern, ...]) -> tuple[Int64, Served]:
-    """Returns, for each name, the first matching pattern and the data of all matching patterns.
+    """Returns, for each name, the index of the first matching pattern, and the combined data of all matching
+    patterns.
 
-    Earlier patterns take precedence.
+    If patterns contradict each other, the earlier pattern takes precedence.
     """
     first = np.full(len(names), MISSING, np.int64)
     counts = {key: first.copy() for key in _COUNTS}
@@ -155,9 +156,9 @@ def _sum(first: Int64, second: Int64, *, either: bool = False) -> Int64:
 
 
 def outermost(marks: Marks, kept: Bool) -> Bool:
-    """Returns which of the ``kept`` marks of one thread are not enclosed in another of these marks.
+    """Returns, for each mark, whether it is in ``kept`` and no other mark in ``kept`` encloses it.
 
-    Marks must be sorted by start, then longest first.
+    All marks must be of one thread and sorted by start, then longest first.
     """
     before = np.maximum.accumulate(np.where(kept, marks.end, np.iinfo(np.int64).min))
     earlier = np.concatenate(([np.iinfo(np.int64).min], before[:-1]))
@@ -165,11 +166,11 @@ def outermost(marks: Marks, kept: Bool) -> Bool:
 
 
 def iterations(marks: Marks) -> Marks:
-    """Returns the iterations of the thread with the most marks, sorted by time. Data that a mark lacks is taken
-    from marks nested in it.
+    """Returns the iterations of the thread that has the most marks, sorted by time. If a mark lacks some data, the
+    data of marks nested in it is used.
 
-    A mark that contains several marks with the same pattern is not an iteration. It is a loop, or its end was not
-    recorded.
+    A mark that contains several marks with the same pattern is not an iteration: either it is a loop, or its end
+    was not recorded.
     """
     if not len(marks.start):
         return marks
@@ -205,9 +206,9 @@ def _with_inner(served: Served, places: npt.NDArray[np.intp], owner: Int64, inne
 
 
 def inside(marks: Marks, start: Int64, end: Int64) -> Served:
-    """Returns the data of the iteration inside each time range.
+    """Returns, for each time range, the data of the iteration inside the range.
 
-    The data is unknown if a range contains no iteration or several.
+    The data is unknown if the range contains no iteration or several iterations.
     """
     if not len(marks.start) or not len(start):
         return Served()
@@ -226,7 +227,10 @@ def inside(marks: Marks, start: Int64, end: Int64) -> Served:
 
 
 def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPattern]) -> Steps:
-    """Returns one step per iteration, sorted and numbered by time. Windows are computed as for profiler steps."""
+    """Returns one step per iteration, sorted and numbered by time.
+
+    The windows of these steps are computed like the windows of profiler steps.
+    """
     if not len(marks.start):
         return Steps()
     labels = [str(number + 1) for number in range(len(marks.start))]
@@ -235,9 +239,9 @@ def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPatter
 
 
 def with_own(patterns: tuple[StepPattern, ...], own: str) -> tuple[StepPattern, ...]:
-    """Returns the patterns, with the user's pattern ``own`` first.
+    """Returns the patterns, preceded by the user's pattern ``own``.
 
-    An invalid user pattern is ignored (see ``own_problem``).
+    An invalid pattern of the user is ignored (see ``own_problem``).
     """
     return (StepPattern(settings.STEPS.name, own), *patterns) if own and not own_problem(own) else patterns
 

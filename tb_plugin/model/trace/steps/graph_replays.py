@@ -1,8 +1,8 @@
 """Steps between graph replays.
 
-The same kernel launches follow most replays. Some of them end a step (sampling), the others begin the next step
-(preparing inputs). The border between two steps is at the longest CPU pause among these launches. If the same
-launches occur elsewhere, a step ends there too, even if it contains no replay.
+The same kernel launches follow most replays. Some of these launches end a step (sampling), and others begin the
+next step (preparing inputs). The border between two steps is at the longest CPU pause among these launches. If the
+same launches occur elsewhere in the trace, a step ends at them too, even if the step contains no replay.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ SHARE = 0.5
 
 
 def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] | None:
-    """Returns the start and end of each step on the CPU. None if the launches between replays do not identify steps."""
+    """Returns the start and end of each step on the CPU.
+
+    Returns None if steps cannot be derived from the launches between replays.
+    """
     at = np.searchsorted(launches.row, replays)
     if at[-1] >= len(launches.row) or (launches.row[at] != replays).any():
         return None
@@ -44,7 +47,7 @@ def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] |
 
 
 class _Borders:
-    """Finds step borders, using the launches that occur most often between two replays."""
+    """Determines step borders from the launches that occur most often between two replays."""
 
     def __init__(
         self,

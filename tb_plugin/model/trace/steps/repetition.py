@@ -1,6 +1,6 @@
 """Steps from repetition: graph replays, or a repeated sequence of launches.
 
-Only used if the trace launches graphs, or comes from an inference server or an image pipeline.
+This source is used only if the trace launches graphs, or comes from an inference server or an image pipeline.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ RARE, LAYER, BEGIN = "rare", "layer", "begin"
 def inferred_steps(
     rows: Rows, calls: CallNames, launch: Int32, work: DeviceWork, strings: StringTable, recorder: Recorder
 ) -> Steps:
-    """Returns the steps found by repetition.
+    """Returns the steps that are inferred from repetition.
 
-    If they are uncertain, returns no steps, and the reason in ``Steps.unanswered``.
+    If the steps are uncertain, returns no steps, and ``Steps.unanswered`` contains the reason.
     """
     if len(work.start_ns) < REPEATS * LEAST_WORK:
         return Steps()

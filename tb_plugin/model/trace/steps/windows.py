@@ -32,10 +32,10 @@ INCOMPLETE_BELOW = 0.8
 
 @dataclass(frozen=True, eq=False)
 class DeviceWork:
-    """Times of device events and of their launches (-1 = not recorded).
+    """Times of device events and times of their launches (-1 = not recorded).
 
-    ``correlation`` increases in launch order. It is 0 or less if an event has none. ``stream`` identifies the queue
-    of an event. The work in a queue starts in launch order.
+    ``correlation`` increases in launch order. It is 0 or negative for an event that has no correlation id.
+    ``stream`` identifies the queue of an event. The work of one queue starts in launch order.
     """
 
     start_ns: Int64
@@ -57,10 +57,11 @@ def find_steps(
     served: Served | None = None,
     whole: bool = False,
 ) -> Steps:
-    """Returns the steps for CPU annotations, which must be sorted by start. Empty if there are no annotations.
+    """Returns the steps for CPU annotations, which must be sorted by start. Returns no steps if there are no
+    annotations.
 
-    Incomplete steps at the end are dropped, unless ``whole`` is set. Callers set it if the device work of the last
-    steps is complete.
+    Incomplete steps at the end of the trace are dropped, unless ``whole`` is set. Callers set ``whole`` if the
+    device work of the last steps is complete.
     """
     served = served or Served()
     if not labels:
@@ -86,10 +87,10 @@ def find_steps(
 
 
 def single_step(start: int, end: int, work: DeviceWork) -> Steps:
-    """Returns the whole trace as one step. Device work that was launched before the trace is excluded.
+    """Returns the whole trace as one step. Device work that was launched before the start of the trace is excluded.
 
-    Launch calls may extend the step, because graph replays have no enclosing operator. If no launch was recorded,
-    earlier work cannot be recognized and is included.
+    The step also includes launch calls after ``end``, because graph replays have no enclosing operator. If no
+    launch was recorded, earlier work cannot be recognized and is included.
     """
     launched = work.launch_start_ns != MISSING
     if launched.any():
@@ -124,11 +125,11 @@ def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64
 
 
 def _launched_earlier(begin: int, step: Int64, work: DeviceWork) -> Bool:
-    """Returns which device events outside all steps were launched before the first step begins.
+    """Returns, for each device event outside all steps, whether it was launched before the first step begins.
 
-    ``step`` is the step that launched each event. If an event's launch was not recorded, its correlation must be
-    lower than that of all work of the steps. If it has no correlation, it must start before the first step. In both
-    cases, it must also start before the first step's work on its stream.
+    ``step`` is the step that launched each event. If the launch of an event was not recorded, its correlation must
+    be lower than that of all work of the steps. If the event has no correlation, it must start before the first
+    step. In both cases, the event must also start before the first step's work on its stream.
     """
     unseen, launched = work.launch_start_ns == MISSING, step != MISSING
     own = np.full(int(work.stream.max(initial=0)) + 1, np.iinfo(np.int64).max)
@@ -150,8 +151,8 @@ def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None) -> int:
     """Returns the number of complete steps. The profiler often stops before all device work of the last steps is
     recorded.
 
-    The work of a step is compared with that of the previous step of the same mode. Idle server steps are complete
-    without any work.
+    The amount of work of a step is compared with that of the previous step of the same mode. Idle server steps are
+    complete even if they have no work.
     """
     if len(count) < 2 or not count.any():
         return len(count)
