@@ -75,7 +75,10 @@ def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
 
 
 def _evenly_spread(ordinal: Int64) -> npt.NDArray[np.float64]:
-    """Returns the van der Corput sequence in [0, 1). Ordinals with a value below any limit are evenly spread."""
+    """Returns the van der Corput sequence in [0, 1).
+
+    For any limit, the ordinals whose values are below the limit are evenly spread.
+    """
     bits: UInt32 = ordinal.astype(np.uint32)
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
         bits = ((bits >> np.uint32(shift)) & np.uint32(mask)) | ((bits & np.uint32(mask)) << np.uint32(shift))

@@ -117,7 +117,7 @@ class Ends:
 
 
 def fit_clocks(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
-    """Returns the clock offset and drift of each worker, and the residual of each end.
+    """Returns the offset and the slope of each worker's clock, and the residual of each end.
 
     The fit uses iteratively reweighted least squares with Cauchy weights. ``spread_ns`` is the standard deviation
     of each worker's times, and slopes are per standard deviation. A prior pulls drifts towards 0.
