@@ -68,7 +68,7 @@ class AllocatedIn(DeclaredView, entry=VIEW):
 def _address(params: Params) -> int | None:
     """Returns the requested address, given in decimal or hexadecimal (``0x7f20``).
 
-    Raises BadRequest if it is invalid.
+    Raises BadRequest for invalid text.
     """
     text = params.get("address")
     if not text:

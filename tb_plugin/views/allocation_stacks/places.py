@@ -1,6 +1,6 @@
 """Merged allocation stacks, weighted by bytes.
 
-The bytes of a stack count for all frames of the stack. They are own bytes only of the innermost frame.
+The bytes of a stack count for all frames of the stack, and are own bytes of the innermost frame only.
 """
 
 from __future__ import annotations

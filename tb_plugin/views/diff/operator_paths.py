@@ -127,7 +127,7 @@ class Paths:
     def operators(self, other: Paths) -> list[str]:
         """Returns the operator of each row in ``work``.
 
-        This is the innermost enclosing operator that exists on both sides, otherwise the top-level operator.
+        The operator is the innermost enclosing operator on both sides, otherwise the top-level operator.
         """
         at = self.shared(other)
         outermost = np.append(roots_of(self.parent), np.int32(MISSING))[self.owner]

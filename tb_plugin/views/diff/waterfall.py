@@ -50,8 +50,8 @@ def step_time(part: Part, count: int) -> StepTime | None:
 def idle_time(part: Part, count: int) -> StepTime | None:
     """Returns the idle time of the steps by cause, divided by ``count``.
 
-    Returns None unless idle time and device time add up to the step time. They only add up for a single device
-    without unrecorded work.
+    Returns None unless idle time and device time add up to the step time, as for a single device without unrecorded
+    work.
     """
     frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
     if frame is None or not isinstance(idle, Breakdown):

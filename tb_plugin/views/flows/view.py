@@ -43,7 +43,7 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
         return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the arrows of ``event`` if it is given, otherwise the arrows in ``[start_ns, end_ns)``.
+        """Returns the arrows of the parameter ``event``, or without ``event`` the arrows in ``[start_ns, end_ns)``.
 
         Raises BadRequest for an unknown event or kind, or for an invalid range or number.
         """
@@ -96,7 +96,7 @@ def arrows_of(trace: TraceTable) -> Arrows:
     - ``operator``: from an operator to device work that has no recorded launch.
     - ``sync``: from a call to a wait on a device row, or to a graph node without device work.
     - ``forward_backward``: from a forward operator to its backward operator.
-    - ``recorded``: all other arrows in the trace. They keep their recorded names.
+    - ``recorded``: all other arrows in the trace. Arrows of this kind have their recorded names.
 
     An event has at most one incoming arrow of each kind, but may have several of kind ``recorded``.
     """

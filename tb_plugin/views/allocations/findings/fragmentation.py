@@ -155,10 +155,10 @@ def varying_ratio(device: DeviceLevels) -> float | None:
 
 
 def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
-    """Returns the stack whose blocks keep the most free bytes reserved until the end of the history, and the sum of
-    such bytes over all stacks.
+    """Returns the stack whose blocks keep the most free bytes reserved until the end of the history, and the free
+    bytes that the blocks of all stacks keep reserved.
 
-    The stack is None if it is unknown. Free bytes in a range count for the oldest block in the range.
+    The stack is None if unknown. Free bytes in a range count for the oldest block in the range.
     """
     stays = np.flatnonzero(device.block("freed")[free.block] == NEVER)
     order = stays[np.lexsort((device.block("begin")[free.block[stays]], free.block_range[stays]))]

@@ -148,7 +148,7 @@ def node_rows(data: JobData) -> list[Row]:
     """Returns one row per set of nodes that share a group, slowest set first.
 
     ``slowdown`` is the median transfer time of the set, divided by the median over all sets with equally many
-    nodes. It is computed for each kind of collective (kind of group, name, ranks, bytes), and the row has the
+    nodes. The slowdown is computed for each kind of collective (kind of group, name, ranks, bytes). The row has the
     median over the kinds.
     """
     return _node_rows(data)

@@ -142,7 +142,7 @@ def fit_clocks(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float6
 def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Float64) -> Float64:
     """Updates offsets and slopes by conjugate gradients, which need no dense matrix of workers.
 
-    The common end of each collective is eliminated: it is the weighted mean of the ends of the collective's calls.
+    The common end of each collective, the weighted mean of its calls' ends, is eliminated.
     """
     of_match = ends.by_match(weight)
 

@@ -122,9 +122,9 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
 def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
     """Returns collectives at which a worker may only seem late because its recording started late.
 
-    These are the worker's first collectives in groups in which other ranks recorded earlier calls. The first call
-    in the worker's trace must be one of these collectives, and the trace must start later by more than the clock
-    error.
+    The result contains the worker's first collectives in groups in which other ranks recorded earlier calls. The
+    first call in the worker's trace must be one of these collectives. The trace must start later by more than the
+    clock error.
     """
     which = np.where(match >= 0, match, len(match) + np.arange(len(match)))
     earliest = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)

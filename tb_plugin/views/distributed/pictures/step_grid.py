@@ -61,7 +61,10 @@ def selected_labels(data: JobData) -> tuple[str, ...]:
 
 
 def selected_columns(data: JobData) -> Int64:
-    """Returns the index in ``labels`` of each of the ``selected_labels``. These labels are the columns of a grid."""
+    """Returns the index in ``labels`` of each label in ``selected_labels``.
+
+    The selected labels are the columns of a grid.
+    """
     return np.flatnonzero(_recorded_steps(data).any(axis=0))
 
 

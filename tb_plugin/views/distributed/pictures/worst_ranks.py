@@ -155,7 +155,7 @@ def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | Non
 def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
     """Finds the time of worker ``at`` that exceeds the median of all workers most, if this time is an outlier.
 
-    If it is the time outside compute and communication, ``cause`` is added to the title.
+    If the outlier is the time outside compute and communication, the title contains ``cause``.
     """
     best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0

@@ -135,7 +135,7 @@ def _max_per_collective(value: Int64, first: Int64) -> Int64:
 def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
     """Returns arrival times that are comparable within a collective.
 
-    These are corrected times if the clocks of all workers are known, otherwise negative durations.
+    If the clocks of all workers are known, arrival times are corrected times, otherwise negative durations.
     """
     count = int(which.max(initial=-1)) + 1
     late = calls.lateness_ns[rows]
@@ -169,7 +169,7 @@ def _usually_blocked(
 ) -> Int64:
     """Returns the time that each synthetic call would block its worker, ns.
 
-    This is the median over the steps in which the worker is last at the same call. Real calls and unknown times
+    The time is the median over the steps in which the worker is last at the same call. Real calls and unknown times
     have the value -1.
     """
     made_up = np.flatnonzero(row[last] < 0)

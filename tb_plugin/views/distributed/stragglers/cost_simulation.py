@@ -152,7 +152,7 @@ def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int6
 def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
     """Returns the index of each call's group among the groups of its worker, for simulated workers.
 
-    The second result has shape [worker, group, group]. It marks pairs in which the second group is a subset of the
+    The second result has shape [worker, group, group], and marks pairs in which the second group is a subset of the
     first group.
     """
     pairs = np.unique(codes(calls.group, calls.worker), return_index=True)[1]

@@ -25,9 +25,9 @@ def inherited_cost_ns(
 ) -> Int64:
     """Returns the inherited part of each cost, ns.
 
-    The inherited part is the wait of the last worker in other groups, minus the wait of the reference worker. It is
-    subtracted so that a rank delayed in one group is not blamed again in the next group. ``made_up`` has the times
-    of synthetic last calls (``last`` is -1). ``lost`` has all other missing calls.
+    The inherited part is the wait of the last worker in other groups, minus the wait of the reference worker. The
+    cost excludes this part, so that a rank delayed in one group is not blamed again in the next group. ``made_up``
+    has the times of synthetic last calls (``last`` is -1). ``lost`` has all other missing calls.
     """
     if len(np.unique(codes(straggler_calls.group, straggler_calls.two_ended.astype(np.int64)))) < 2:
         return np.zeros(len(cost), np.int64)
