@@ -17,7 +17,7 @@ The page and text output show larger units. The same keys name columns and figur
 
 
 def _by_module() -> dict[str, Mapping[str, Metric]]:
-    """Returns the metrics that each module defines itself, and those that several share."""
+    """Returns the metrics that each module defines, and the metrics that several modules share."""
     own: dict[str, Mapping[str, Metric]] = {"shared": SHARED}
     known = {id(metric) for metric in SHARED.values()}
     seen: set[int] = set()
@@ -35,7 +35,7 @@ BY_MODULE = _by_module()
 
 
 def _sections() -> Iterator[tuple[str, list[Metric]]]:
-    """Yields the metrics of each view, those of several views first."""
+    """Yields the metrics of each view. Metrics of several views come first."""
     found: dict[str, list[Metric]] = {}
     for module, metrics in BY_MODULE.items():
         parts = module.split(".")

@@ -19,7 +19,7 @@ Ids (`rule`) of `findings` and `data_notices` in reports, by folder of the code.
 
 
 def ids() -> dict[str, set[str]]:
-    """Returns the ids by folder: those that are literals in the code."""
+    """Returns the ids of notices by folder. Only ids that are literals in the code are found."""
     package = Path(tb_plugin.__file__).parent
     found: dict[str, set[str]] = {}
     rules = {*rule_ids(), *(check.id for views in (memory, snapshots) for check in checks(views))}

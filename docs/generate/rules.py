@@ -83,7 +83,7 @@ def _section(rule: Rule) -> str:
 
 
 def _advice(rule: Rule | Check) -> Iterator[str]:
-    """A line for each distinct text: profilers that say the same share one."""
+    """Yields a line for each distinct text of advice. Profilers with the same advice share a line."""
     names: dict[tuple[str, str], dict[str, str]] = {}
     for recorder in RECORDERS:
         for case in rule.cases:
@@ -110,7 +110,7 @@ def _text(recorder: Recorder, key: str) -> str:
 
 
 def _same(recorder: Recorder, key: str) -> str:
-    """The advice in the names of PyTorch: torch_npu has the same calls under names of its own."""
+    """Returns the advice in PyTorch's names. torch_npu has the same calls with different names."""
     todo = recorder.advice.get(key, NO_ADVICE).todo
     for name, translated in RENAMED.items():
         todo = todo.replace(translated, name)
@@ -118,7 +118,7 @@ def _same(recorder: Recorder, key: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Advice is plain text: Markdown must not read its underscores and stars as emphasis."""
+    """Returns plain text as Markdown, in which underscores and stars are escaped."""
     return re.sub(r"\b__\w+__", r"`\g<0>`", text).replace("*", "\\*")
 
 

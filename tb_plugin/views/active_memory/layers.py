@@ -39,7 +39,7 @@ class Envelope:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """Bands to draw (one row per block or segment) and their total height at every state."""
+    """Bands to draw, one per block or segment, and the total height of all bands at every state."""
 
     begin: Int64
     freed: Int64
@@ -55,7 +55,7 @@ class Layer:
 
 
 def layer_of(device: DeviceLevels, kind: str) -> Layer:
-    """Returns the layer ``kind`` of a device. An empty ``kind`` gives the layer of its blocks."""
+    """Returns the layer ``kind`` of a device. An empty ``kind`` selects the layer of blocks."""
     if kind == "segments":
         begin, end, size, stack = (device.segment(name) for name in ("begin", "end", "size", "stack"))
         return Layer(begin, end, end, size, stack, levels_of(device).reserved)
@@ -72,7 +72,6 @@ def has_private_pools(device: DeviceLevels) -> bool:
 
 
 def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-    """Returns whether each pool is private. The array has one more entry, False, for pool -1 (unknown)."""
     return np.array([*(pool != (0, 0) for pool in snapshot.pools), False])
 
 
@@ -120,7 +119,7 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
 def _pools_of_blocks(device: DeviceLevels) -> Int64:
     """Returns the pool of each block.
 
-    If a block's pool is not recorded, uses the pool of the final segment that contains the block's address.
+    For a block without a recorded pool, this is the pool of the final segment that contains the block's address.
     """
     pool = device.block("pool").astype(np.int64)
     left = np.flatnonzero(device.segment("end") == NEVER)

@@ -1,6 +1,6 @@
 """Tiles of the active-memory timeline.
 
-Each column of a tile shows one state of the history and the blocks live at that state.
+Each column of a tile shows one memory state and the blocks that are live in this state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ USUAL = 10_000
 
 @dataclass(frozen=True)
 class Axis:
-    """The x axis: states of the history (0 = before the first event), or nanoseconds."""
+    """The x axis: numbers of memory states (0 = before the first event), or nanoseconds."""
 
     device: DeviceLevels
     by_time: bool
@@ -65,9 +65,9 @@ class Axis:
 
 
 def samples_of(active: Int64, bounds: Int64) -> Int64:
-    """Returns the state that each column shows: the first of its states with the most active bytes.
+    """Returns the memory state that each column shows: the first state with the most active bytes in the column.
 
-    An empty column shows the state of the previous column.
+    A column without states shows the state of the previous column.
     """
     pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     return np.array(
@@ -76,9 +76,9 @@ def samples_of(active: Int64, bounds: Int64) -> Int64:
 
 
 def tile_of(device: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
-    """Returns a tile of a layer.
+    """Returns one tile of a layer.
 
-    The tile lists blocks of at least ``peak / 2**detail`` bytes, or all blocks if ``detail`` is None.
+    The tile contains blocks of at least ``peak / 2**detail`` bytes, or all blocks if ``detail`` is None.
     """
     layer = layer_of(device, kind)
     states = samples_of(layer.height, axis.bounds(level, tile))
@@ -141,7 +141,6 @@ def tile_of(device: DeviceLevels, axis: Axis, level: int, tile: int, detail: int
 
 
 def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) -> Int64:
-    """Returns the bytes of each column that belong neither to an envelope nor to a listed block."""
     change = np.zeros(len(states) + 1, np.int64)
     np.add.at(change, first, size)
     np.subtract.at(change, end, size)
@@ -157,17 +156,14 @@ def _categories(device: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArr
 
 
 def _listed(detail: int) -> int:
-    """Returns the maximum number of blocks that a tile lists.
+    """Returns the maximum number of blocks in a tile.
 
-    If the minimum block size drops to a quarter, this number doubles.
+    The maximum doubles when the minimum block size drops to a quarter.
     """
     return USUAL << max(0, (detail - DETAIL) // 2)
 
 
 def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, Int64, Int64, int]:
-    """Returns the rows of the listed blocks, the first column of each, its last column plus 1, and the number of
-    visible blocks that are not listed.
-    """
     none = np.empty(0, np.int64)
     if not len(events):
         return none, none, none, 0
@@ -187,10 +183,7 @@ def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, 
 
 
 def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
-    """Returns, for each event number in ``moments``, the first column whose event is not earlier.
-
-    A lookup table with one entry per event speeds up millions of lookups.
-    """
+    """Returns, for each event number in ``moments``, the first column with the same event or a later event."""
     low, high = int(events[0]), int(events[-1]) + 1
     counts = np.concatenate(([1], np.diff(events), [1]))
     table = np.repeat(np.arange(len(counts), dtype=np.int32), counts)

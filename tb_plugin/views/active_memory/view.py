@@ -1,7 +1,4 @@
-"""Active memory over the history of a snapshot.
-
-A response contains the curves, a tile of bands (``tiles.py``), or the details of one block.
-"""
+"""Active memory over the history of a snapshot."""
 
 from __future__ import annotations
 
@@ -84,9 +81,9 @@ def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
 
 
 def detail_of(params: Params) -> int | None:
-    """Returns the requested ``detail``, or None to list all blocks.
+    """Returns the parameter ``detail``, or None if all blocks are requested.
 
-    A tile lists blocks of at least ``peak / 2**detail`` bytes. Raises BadRequest.
+    A tile contains blocks of at least ``peak / 2**detail`` bytes. Raises BadRequest for an invalid value.
     """
     if params.get("detail") == "all":
         return None

@@ -44,7 +44,7 @@ class AllocatedIn(DeclaredView, entry=VIEW):
         return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the operators that may have allocated the block. There may be several. Raises BadRequest."""
+        """Returns the operators that may have allocated the block. Raises BadRequest for an invalid parameter."""
         coverage = select_rows(trace, params.steps).coverage
         at, address, size = int_param(params, "at_ns"), _address(params), int_param(params, "bytes")
         matched_by: str | None = None
@@ -66,7 +66,10 @@ class AllocatedIn(DeclaredView, entry=VIEW):
 
 
 def _address(params: Params) -> int | None:
-    """Returns the requested address, given in decimal or hexadecimal (``0x7f20``). Raises BadRequest."""
+    """Returns the requested address, given in decimal or hexadecimal (``0x7f20``).
+
+    Raises BadRequest for invalid text.
+    """
     text = params.get("address")
     if not text:
         return None
@@ -91,12 +94,12 @@ def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> I
 
 
 def _distance_ns(time: Int64, at: int) -> Int64:
-    """Returns how far each time is from the microsecond that starts at ``at``, in nanoseconds."""
+    """Returns the distance of each time from the microsecond that starts at ``at``, in nanoseconds."""
     return np.maximum(np.maximum(at - time, time - (at + MOMENT_NS - 1)), 0)
 
 
 def _by_time(trace: TraceTable, at: int) -> Frame:
-    """Returns, for each thread, the innermost operator that was open during the whole microsecond from ``at``."""
+    """Returns, for each thread, the innermost operator that was open during the whole microsecond after ``at``."""
     track = distinct_values(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
     return _frame(trace, track, np.full(len(track), at), MOMENT_NS)
 

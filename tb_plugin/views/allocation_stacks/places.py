@@ -1,6 +1,6 @@
 """Merged allocation stacks, weighted by bytes.
 
-All frames of a stack include the bytes that were allocated with it. They are own bytes only of the innermost frame.
+The bytes of a stack count for all frames of the stack, and are own bytes of the innermost frame only.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _labels(snapshot: Snapshot, by: str) -> _Labels:
 def places_of_stacks(
     snapshot: Snapshot, root: str, stack: npt.NDArray[np.integer], size: Int64, by: str = "line"
 ) -> Places:
-    """Returns the merged stacks of blocks, below a root node with the name ``root``.
+    """Returns the merged stacks of blocks, below a root node named ``root``.
 
     Raises BadRequest for an unknown ``by``.
     """

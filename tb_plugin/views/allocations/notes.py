@@ -28,7 +28,7 @@ _ODDITIES = {
 
 
 def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
-    """Returns a notice with the peak, its time, and the line of code with the most memory at the peak."""
+    """Returns a notice with the memory peak, its time, and the line of code with the most memory at the peak."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
     if len(ooms_of(device)):
@@ -93,9 +93,10 @@ def _failure(device: DeviceLevels, levels: Levels) -> Notice:
 
 
 def _largest_line(device: DeviceLevels, event: int) -> tuple[str, int, int] | None:
-    """Returns the line of code with the most allocated bytes, these bytes, and the bytes without a stack.
+    """Returns the line of code with the most allocated bytes, the bytes of this line, and the bytes without a
+    stack.
 
-    None if no block has a stack.
+    Returns None if no block has a stack.
     """
     rows = device.allocated(event)
     stack, size = device.block("stack")[rows], device.block("size")[rows]

@@ -11,7 +11,7 @@ from tb_plugin.payloads import Figure, Figures, Metric, Unit
 
 
 def facts_of(device: DeviceLevels) -> dict[str, Number]:
-    """Returns the numbers about a device, for use in reports."""
+    """Returns the numbers about a device for reports."""
     levels = levels_of(device)
     found: dict[str, Number] = {
         "peak_allocated_bytes": int(levels.allocated.max()),

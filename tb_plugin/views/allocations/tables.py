@@ -27,7 +27,7 @@ MOST_STEPS = 1_000
 
 
 def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
-    """Returns the memory allocated after event ``at``, one row per stack."""
+    """Returns the memory that is allocated after event ``at``, with one row per stack."""
     rows = device.allocated(at)
     stack, size = device.block("stack")[rows], device.block("size")[rows]
     groups = group(stack)
@@ -59,7 +59,7 @@ def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
 
 
 def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
-    """Returns the largest blocks that were live between two events, and also the blocks in ``named``."""
+    """Returns the largest blocks that were live between two events, and the blocks whose rows are in ``named``."""
     begin, end = device.block("begin"), device.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
     if len(rows) > MOST_BLOCKS:
@@ -85,14 +85,14 @@ def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[in
 
 
 def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
-    """Returns the indices of the steps that have events between two events of the device."""
+    """Returns the indices of the steps with events between two events of the device."""
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 
 def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
-    """Returns the peak of each profiler step.
+    """Returns the memory peak of each profiler step.
 
-    If there are more than MOST_STEPS steps, the table has an evenly spaced sample of them.
+    If there are more than MOST_STEPS steps, the table contains an evenly spaced sample of the steps.
     """
     rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]

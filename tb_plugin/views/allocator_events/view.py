@@ -78,7 +78,7 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
 
 @cached_by_argument
 def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
-    """Returns the events whose action, frame or address matches the search.
+    """Returns the events whose action, frame or address matches the search text.
 
     Raises BadRequest for an invalid regular expression.
     """

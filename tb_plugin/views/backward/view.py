@@ -1,4 +1,4 @@
-"""Time of backward operators and their forward code."""
+"""Time of backward operators and of the matching forward code."""
 
 from __future__ import annotations
 

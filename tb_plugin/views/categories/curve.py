@@ -23,7 +23,7 @@ STACKED = [CATEGORIES.index(category) for category in TITLES]
 
 @dataclass(frozen=True)
 class Span:
-    """A time window; both ends are included."""
+    """A time window that includes both ends."""
 
     start_ns: int
     end_ns: int
@@ -31,14 +31,14 @@ class Span:
 
 @dataclass(frozen=True)
 class Top:
-    """The maximum, and the first time at which it is reached."""
+    """The maximum value, and the first time with this value."""
 
     time_ns: int
     bytes: int
 
 
 def span_of(memory: CategoryMemory, params: Params) -> Span:
-    """Returns the requested window, by default the whole recording. Raises BadRequest."""
+    """Returns the requested time window, by default the whole recording. Raises BadRequest for an invalid window."""
     last = memory.end_ns
     start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else min(max(start, 0), last)
@@ -49,8 +49,9 @@ def span_of(memory: CategoryMemory, params: Params) -> Span:
 
 
 def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
-    """Returns the start of the window and the later times of changes in the window, and the number of changes up to
-    each of these times.
+    """Returns the times in the window at which memory changes, and the number of changes up to each time.
+
+    The first time is the start of the window.
     """
     moments = moments_of(memory)
     times = memory.time_ns[moments]
@@ -60,8 +61,9 @@ def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
 
 
 def stacked_bytes(memory: CategoryMemory) -> Iterator[Int64]:
-    """Yields one array per category, from the bottom of the stack up: the height of its upper edge after 0, 1, 2,
-    ... changes.
+    """Yields the upper edge of each category in the stacked chart, from the bottom category to the top one.
+
+    Each array has the height of the edge after 0, 1, 2, ... changes.
     """
     rank = np.empty(len(CATEGORIES), np.int8)
     rank[STACKED] = np.arange(len(CATEGORIES))
@@ -89,7 +91,7 @@ def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int
 def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence[str]) -> Series:
     """Returns the bytes of the displayed categories over the window.
 
-    Downsampling keeps, in every pixel column, the highest and lowest point of each stacked line.
+    Downsampling keeps the highest and the lowest point of each stacked line in every pixel column.
     """
     times, rows = moments_in(memory, span)
     kept = np.arange(len(times)) if len(times) <= 4 * width else _detail(memory, span, times, rows, width)
@@ -107,9 +109,6 @@ def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence
 
 
 def _detail(memory: CategoryMemory, span: Span, times: Int64, rows: Int64, width: int) -> Int64:
-    """Returns the indices to draw in each pixel column: its first and last point, and the highest and lowest point
-    of each stacked line.
-    """
     column = (times - span.start_ns) // (max(1, span.end_ns - span.start_ns) // width + 1)
     first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
     of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(times))))

@@ -1,4 +1,4 @@
-"""Memory by category: peak, curve, and memory at any time."""
+"""Memory by category: peak, curve, and values at any time."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _CategoryColumns:
 
 
 def _allocated(memory: CategoryMemory, start_ns: int, end_ns: int) -> Int64 | None:
-    """Returns the bytes allocated in the window per category; None if the file does not record allocations."""
+    """Returns the bytes allocated in the window per category, or None if the file does not record allocations."""
     if not memory.has_actions:
         return None
     new = (memory.action == Action.CREATE) & (memory.time_ns >= start_ns) & (memory.time_ns <= end_ns)

@@ -41,7 +41,7 @@ class JobPayloads:
 
 
 def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
-    """Computes findings, charts and tables from ``trace.job_tables``. A missing table is treated as empty."""
+    """Computes findings, charts and tables from ``trace.job_tables``. A missing table counts as an empty table."""
     every = {name: tables.get(name, job_table(name, {})) for name in SCHEMAS}
     times, stages = every[STEP_TIMES], stages_of(every)
     ranks, of_stages = rank_means(times), stage_means(times, stages)
@@ -75,9 +75,9 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
 
 
 def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
-    """Chart of communication calls, split into their parts, with one bar per rank.
+    """Returns a chart of communication calls with one bar per rank.
 
-    Values are means over the steps in which the rank reports calls.
+    Each bar shows the parts of the mean call time, over the steps for which the rank reports calls.
     """
     keys = [key for key, _, _ in _CALLS]
     found = calls.group_by("rank", use_threads=False).aggregate(
@@ -122,7 +122,10 @@ _STEP_PARTS = ("computing_ns", "exposed_ns", "free_ns")
 
 
 def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
-    """Returns the step time, the share of exposed communication and that of the bubble; empty without step times."""
+    """Returns the step time, and the shares of exposed communication and of the pipeline bubble.
+
+    The list is empty without step times.
+    """
     length, exposed, bubble = _sums(ranks)
     if not length:
         return []
@@ -134,7 +137,7 @@ def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
 def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
     """Yields a finding about the pipeline stage with the largest share of exposed communication.
 
-    The share must exceed ``MAX_EXPOSED_SHARE``. Without stages, the finding is about the whole job.
+    The share must exceed ``MAX_EXPOSED_SHARE``. If there are no stages, the finding describes the whole job.
     """
     found = [(_sums(mine), mine) for mine in by_stage(ranks, stages)]
     known = [each for each in found if each[0][0]]
@@ -165,7 +168,7 @@ def _with_whole_steps(ranks: Sequence[RankTimes]) -> list[RankTimes]:
 
 
 def _sums(ranks: Sequence[RankTimes]) -> tuple[int, int, int]:
-    """Step time, exposed communication and bubble, each summed over the ranks that report a complete step."""
+    """Returns three sums over the ranks that report a complete step: step time, exposed communication and bubble."""
     times = [each.times for each in _with_whole_steps(ranks)]
     length = sum(each[key] for each in times for key in _STEP_PARTS) + sum(
         each.get("preparing_ns", 0) for each in times

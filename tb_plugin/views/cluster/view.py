@@ -15,8 +15,6 @@ from tb_plugin.views.cluster.payloads import JobPayloads, job_payloads
 
 
 class ClusterAnalysis(DeclaredView, entry=VIEW):
-    """Displays the results of an analysis of a whole job."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
         return ()
 

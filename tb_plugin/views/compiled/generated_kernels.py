@@ -24,7 +24,7 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class GeneratedName:
-    """Data in the name of a generated kernel."""
+    """Data that the name of a generated kernel contains."""
 
     kind: str | None
     """Kind of the kernel in words.
@@ -36,7 +36,7 @@ class GeneratedName:
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """Generated kernels, sorted by time: rows of their CPU ranges and of their device work."""
+    """Rows of generated kernels, sorted by time: rows of CPU ranges and rows of device work."""
 
     row: Int64
     origin: Int64
@@ -48,7 +48,7 @@ class Generated:
 
 
 def read_name(names: CompiledNames, text: str) -> GeneratedName | None:
-    """Returns the data in a kernel name. None if the kernel is not a generated one."""
+    """Returns the data that a kernel name contains, or None if the compiler did not generate the kernel."""
     match = re.search(names.kernel, text) if names.kernel else None
     if match is None:
         return None
@@ -57,10 +57,10 @@ def read_name(names: CompiledNames, text: str) -> GeneratedName | None:
 
 
 def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the operators in a kernel name, where ``_`` separates them.
+    """Returns the names of the operators in a kernel name, in which ``_`` separates operators.
 
-    An operator name in ``known`` may itself contain ``_``. The longest known name that fits is used, otherwise the
-    text up to the next ``_``.
+    An operator name in ``known`` may contain ``_``. The longest known name that fits is used. If no known name
+    fits, the text up to the next ``_`` is used.
     """
     found, rest = [], f"{text}_"
     while rest.strip("_"):
@@ -74,7 +74,7 @@ def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 @cached_by_argument
 def generated_kernels(trace: TraceTable) -> Generated:
-    """Returns all generated kernels of a trace, in all steps."""
+    """Returns the generated kernels in all steps of a trace."""
     generated = name_matches(trace, trace.recorder.compiled.kernel)
     row = np.flatnonzero(generated & of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL))
     source = row.copy()

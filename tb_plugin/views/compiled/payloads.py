@@ -24,7 +24,7 @@ Int32 = npt.NDArray[np.int32]
 def table_frame(
     name: str, title: str, data: dict[str, object], key: tuple[str, ...], first: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
-    """Returns a table of these columns, sorted by column ``first`` in descending order.
+    """Returns a table of ``data``, sorted by column ``first`` in descending order.
 
     Columns without values are hidden.
     """
@@ -42,7 +42,7 @@ def table_frame(
 
 
 def innermost_modules(trace: TraceTable, selection: Selection, row: Int64, of: Int64, count: int) -> pa.Array:
-    """Returns, for each group of rows, the names of the modules that enclose its rows, in order of execution.
+    """Returns, for each group of rows, the names of the innermost modules around the rows, in order of execution.
 
     ``row`` may be -1 (none). ``of`` is the group of each row, and ``count`` is the number of groups.
     """
@@ -63,9 +63,9 @@ def innermost_modules(trace: TraceTable, selection: Selection, row: Int64, of: I
 
 
 def numbers_of(trace: TraceTable, names: npt.NDArray[np.integer], groups: Groups) -> pa.Array:
-    """Returns the region numbers that occur in each group, in order of execution.
+    """Returns the numbers of the compiled regions in each group, in order of execution.
 
-    ``names`` has the string ids of region names; -1 = none.
+    ``names`` contains the string ids of region names (-1 = none).
     """
     found: list[dict[str, None]] = [{} for _ in range(len(groups))]
     for one in np.sort(group(groups.of, names.astype(np.int64)).first).tolist():

@@ -1,7 +1,7 @@
 """Counters over time: utilization, queues, memory and recorded series.
 
-Each counter is a step function over the whole trace and is computed once. To display a window, its values are
-binned (docs/concepts/time.md, "Counters").
+Each counter is a step function over the whole trace and is computed once. For display, the values of a counter in a
+window are binned (docs/concepts/time.md, "Counters").
 """
 
 from __future__ import annotations
@@ -178,10 +178,10 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
 
 
 def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[str, str, str, Curve]]:
-    """Yields key, title, metric and curve of each counter of a device. An empty title means the title of the
+    """Yields key, title, metric and curve of each counter of a device. An empty title stands for the title of the
     metric.
 
-    ``rows`` has the device's work. ``args`` has the row of each in ``device_args`` (-1 = none).
+    ``rows`` contains the device work. ``args`` is the index of each row in ``device_args`` (-1 = none).
     """
     kind, start = trace.kind[rows], trace.start_ns[rows]
     end = start + trace.dur_ns[rows]
@@ -213,7 +213,7 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
 def _of_streams(trace: TraceTable) -> list[_Known]:
     """Returns the launch queue depth of each stream.
 
-    Only devices with launches waiting on several streams are included.
+    The result only includes devices on which launches wait in several streams.
     """
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
     streams = hardware_streams(trace)

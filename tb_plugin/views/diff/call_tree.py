@@ -1,8 +1,8 @@
 """Merged call tree of one profile.
 
-Calls with equal paths are one node. The first level has the phases of a training step. Modules and operators are
-below them. The leaves are the kernels, copies and memsets that modules and operators launched. No time counts
-twice: the total of a node is its self time plus the totals of its children.
+Calls with equal paths are one node. The first level contains the phases of a training step. The next levels contain
+modules and operators. The leaves are kernels, copies and memsets. The total time of a node is its self time plus
+the total times of its children.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_NODES = 50_000
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows of the tree before merging: first phases, then host calls, then device work."""
+    """Rows of the call tree before calls are merged: first phases, then host calls, then device work."""
 
     parent: Int64
     """Index of the parent row. -1 for phases; in traces with only ranges, -1 for top-level ranges."""
@@ -62,9 +62,9 @@ class _Rows:
 def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     """Returns one row per node. Parents come before children, and siblings are sorted by first occurrence.
 
-    ``tree_node`` is the index of the node and ``parent_node`` that of its parent (-1 = none). ``host_ns`` and
-    ``device_ns`` are sums over calls and threads, including all descendants. ``host_ns`` excludes time in other
-    phases, such as a backward pass inside a module.
+    ``tree_node`` is the index of the node, and ``parent_node`` is the index of the node's parent (-1 = none).
+    ``host_ns`` and ``device_ns`` are sums over calls and threads, and include all descendants. ``host_ns`` excludes
+    time in other phases, such as a backward pass inside a module.
     """
     rows = _only_ranges(trace, selection) if is_range_trace(trace) else _rows(trace, selection)
     nodes = group(Forest(rows.parent.astype(np.int32)).paths(rows.kind, rows.name))
@@ -101,7 +101,9 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
-    """Rows of a trace with only ranges. They have the frames of the Stacks view, but no phases and no device work."""
+    """Returns the rows of a trace that contains only ranges: frames of the Stacks view without phases and device
+    work.
+    """
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     return _Rows(
@@ -186,7 +188,6 @@ def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names
 
 
 def _phases_of(trace: TraceTable) -> Int32:
-    """Phase that each scope of a capture starts, as an index into ``PHASES``; -1 = none."""
     scopes = origins_of(trace).scopes
     phases = np.where(scopes.is_backward, _BACKWARD, MISSING).astype(np.int32)
     if len(scopes):
@@ -200,9 +201,9 @@ def _fits(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
-    """Start of the first device work of each replayed call.
+    """Returns the start of the first device work of each replayed call.
 
-    The indices of replayed calls follow those of the ``count`` recorded calls.
+    The indices of replayed calls follow the indices of the ``count`` recorded calls.
     """
     begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
     owned = replayed.owner != MISSING
@@ -214,7 +215,9 @@ def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
 
 
 def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, depth: Int32) -> Int64:
-    """Indices of the wanted nodes with most time: at most ``MAX_NODES``. The ancestors of a node are included too."""
+    """Returns the indices of the wanted nodes with the most time, and of their ancestors: at most ``MAX_NODES``
+    wanted nodes.
+    """
     found = np.flatnonzero(wanted)
     if len(found) <= MAX_NODES:
         return found

@@ -34,7 +34,7 @@ MAKERS, FAMILIES, COLLECTIVES, PEAKS = "makers", "families", "collective_calls",
 def device_frames(trace: TraceTable, selection: Selection, params: Params) -> dict[str, Frame]:
     """Returns vendor-neutral tables of devices, kernel families, collectives, memory and operator paths.
 
-    Empty without device work.
+    Without device work, the result is empty.
     """
     if not of_kind(trace.kind, *DEVICE_WORK).any():
         return {}
@@ -79,7 +79,8 @@ def _families(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame]:
-    """Number of kernels, copies and memsets by operator: one table by name, one by name and shapes.
+    """Yields two tables with numbers of kernels, copies and memsets: by operator name, and by operator name and
+    shapes.
 
     Work in nested calls of the same operator counts once.
     """
@@ -139,7 +140,7 @@ def _collectives(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> dict[str, pa.Array]:
-    """Reported wait and transit time of each collective in the selected steps; null if not reported."""
+    """Returns the reported wait and transit time of each collective in the selected steps (null if not reported)."""
     columns = ("wait_ns", "transit_ns")
     nothing = {f"stated_{key}": pa.nulls(len(collectives), pa.int64()) for key in columns}
     table = reported_table(trace.reported_tables, OPERATIONS)
@@ -156,9 +157,9 @@ def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> d
 
 
 def _peaks(trace: TraceTable, params: Params) -> Frame:
-    """Peak of allocated memory and peak of reserved memory. Each is from the device on which it is highest.
+    """Returns the highest peaks of allocated and of reserved memory over all devices.
 
-    Empty if memory totals are not recorded.
+    Without recorded memory totals, the table is empty.
     """
     window = window_of(trace, Params(steps=params.steps))
     devices = [device for device in devices_of(trace) if not device.is_host]

@@ -1,4 +1,4 @@
-"""Findings of a comparison: main change and differing settings."""
+"""Findings of a comparison: the main change, and different settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def findings(base: Part, exp: Part, leading: Sequence[Notice]) -> Notices:
 
 
 def settings(base: Part, exp: Part) -> Frame:
-    """Returns the settings of machine, software and profiler that differ between the profiles."""
+    """Returns machine, software and profiler settings with different values in the two profiles."""
     ours, theirs = _settings(base), _settings(exp)
     rows = [
         {"setting": key, "base_setting": ours.get(key), "exp_setting": theirs.get(key)}
@@ -54,9 +54,9 @@ def leading_notice(
 ) -> Notice:
     """Returns a finding about the part of the step that explains most of the total change.
 
-    ``summed`` contains the step counts of both sides if times are sums over steps, else it is None. If the counts
-    differ, the finding does not say which side is faster. ``row`` is the table row within that part that changed
-    most, with its change in ns.
+    ``summed`` contains the step counts of both sides if times are sums over steps, and is None otherwise. If the
+    step counts differ, the finding does not say which side is faster. ``row`` contains the table row with the
+    largest change in that part of the step, and the change in ns.
     """
     each = "per step" if summed is None else "in total"
     whole = "The whole step" if summed is None else "The sum of the steps"
@@ -107,9 +107,9 @@ def leading_notice(
 
 
 def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
-    """Part of the step with the largest change in the opposite direction.
+    """Returns the part of the step with the largest change in the opposite direction.
 
-    None if this is less than ``AGAINST_FROM`` of the main change, or less than ``least_ns``.
+    Returns None if the change is below ``AGAINST_FROM`` times the main change, or below ``least_ns``.
     """
     change = parts[leading]
     found = min(parts, key=lambda part: (parts[part] if change > 0 else -parts[part], part))

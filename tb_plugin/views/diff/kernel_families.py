@@ -1,7 +1,7 @@
 """Kernel families that are comparable across devices.
 
-An operator that encloses the launch takes precedence over the kernel name. For example, a convolution may run one
-kernel on one device and several on another, such as layout changes. All of these are classified as convolution.
+An operator around the launch takes precedence over the kernel name. For example, a convolution may run one kernel
+on one device, and several kernels on another device. All kernels of a convolution belong to the family convolution.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ PASSES = ("", "forward", "backward")
 
 @dataclass(frozen=True, eq=False)
 class Families:
-    """Class of each kernel, and its pass as an index into ``PASSES``."""
+    """Class and pass of each kernel. The pass is an index into ``PASSES``."""
 
     kernel_class: UInt8
     direction: UInt8
 
 
 def families_of(trace: TraceTable, kernels: Int64) -> Families:
-    """Returns the families of these kernels. Communication kernels must be excluded.
+    """Returns the families of ``kernels``, which must not contain communication kernels.
 
-    The class comes from an enclosing operator for attention, convolution or GEMM, else from the kernel name. The
+    The class comes from an enclosing attention, convolution or GEMM operator, otherwise from the kernel name. The
     pass is backward if an enclosing operator is backward. Without operators, the kernel name decides.
     """
     kernel_class = classify_kernels(trace).of(trace.name[kernels])
@@ -75,7 +75,7 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
 
 
 def _use_capture_operators(trace: TraceTable, kernels: Int64, kernel_class: UInt8, direction: Int64) -> None:
-    """Replaces class and pass of replayed kernels, in place, by those of the operators in the graph capture."""
+    """Sets class and pass of replayed kernels, in place, to class and pass of the operators in the graph capture."""
     origins = origins_of(trace)
     scopes = origins.scopes
     inner = scopes.nearest(EventKind.OPERATOR)[origins.at(kernels)]

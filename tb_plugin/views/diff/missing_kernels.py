@@ -13,7 +13,7 @@ RECORDED_COMPUTE = "diff.recorded_compute_ns"
 
 
 def missing_kernels(base: Part, exp: Part) -> list[Notice]:
-    """Returns a finding for each side with missing kernels. They would look like saved time."""
+    """Returns a finding for each side with missing kernels, because missing kernels look like saved time."""
     sides = (("baseline", base), ("experiment", exp))
     return [_notice(name, side) for name, side in sides if REPORTED_COMPUTE in side.facts]
 
@@ -31,9 +31,9 @@ def _notice(name: str, side: Part) -> Notice:
 
 
 def reported_headline(base: Part, exp: Part) -> Figures | None:
-    """Returns the reported step times of both sides if kernels are missing, else None.
+    """Returns the reported step times of both sides if kernels are missing.
 
-    Also None if a side reports no step time.
+    Returns None if no kernels are missing, or if a side reports no step time.
     """
     one, other = base.facts.get(REPORTED_STEP), exp.facts.get(REPORTED_STEP)
     if not one or other is None or not any(REPORTED_COMPUTE in side.facts for side in (base, exp)):

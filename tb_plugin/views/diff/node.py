@@ -10,12 +10,12 @@ _INSTANCE_SUFFIX = re.compile(r"_\d+$")
 
 
 class Node(NamedTuple):
-    """A node of a call tree. Nodes of two trees are the same if kind and name are equal."""
+    """A node of a call tree. Nodes of two trees are the same node if kind and name are equal."""
 
     kind: str
     name: str
 
     @property
     def base(self) -> tuple[str, str]:
-        """Returns the kind, and the name without its instance number."""
+        """Returns the kind of the node, and the name without instance number."""
         return self.kind, _INSTANCE_SUFFIX.sub("", self.name)

@@ -1,4 +1,4 @@
-"""Operators enclosing device work, to compare different devices."""
+"""Operators around device work, to compare different devices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ The work of an omitted path is added to its nearest included ancestor.
 def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
     """Returns two tables: operator paths with input shapes, and the device work of each path by name.
 
-    Communication is excluded. Parents come before children.
+    Both tables exclude communication. Parents come before children.
     """
     work = selection.of(trace, *DEVICE_WORK)
     work = work[~trace.is_collective[work]]
@@ -75,9 +75,8 @@ def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
 
 
 def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, Int64]:
-    """Selects the paths with most time.
-
-    Returns the path of each kernel, copy or memset, the parent of each path, and the indices of the selected paths.
+    """Returns the operator path of each piece of device work, the parent of each path, and the indices of the paths
+    with the most time.
     """
     forest = Forest(above)
     kept = np.arange(len(above))
@@ -92,7 +91,7 @@ def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, I
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Operator paths of one side and their device work."""
+    """Operator paths of one side, and the device work of the paths."""
 
     parent: Int32
     name: list[str]
@@ -107,27 +106,28 @@ class Paths:
         return int(self.work["total_ns"].to_numpy().sum())
 
     def keys(self, with_shape: bool) -> list[tuple[str, str]]:
-        """Returns the match key of each path: the name of its innermost operator.
+        """Returns the match key of each path: the name of the innermost operator.
 
-        The key includes the input shapes if ``with_shape`` is set.
+        If ``with_shape`` is set, the key also contains the input shapes.
         """
         return list(zip(self.name, self.shape if with_shape else [""] * len(self.name), strict=True))
 
     def shared(self, other: Paths, with_shape: bool = False) -> Int32:
-        """Returns, for each row in ``work``, the innermost enclosing operator that both sides have; -1 = none."""
+        """Returns, for each row in ``work``, the innermost enclosing operator that exists on both sides (-1 = none)."""
         theirs = {key for key in other.keys(with_shape) if key[1] or not with_shape}
         common = np.fromiter((key in theirs for key in self.keys(with_shape)), np.bool_, len(self.name))
         nearest = inherit(np.where(common, np.arange(len(common)), MISSING).astype(np.int32), self.parent)
         return np.append(nearest, np.int32(MISSING))[self.owner]
 
     def ratio(self, other: Paths, with_shape: bool = False) -> float:
-        """Returns the share of device time that was launched in operators that both sides have."""
+        """Returns the share of device time that was launched in operators that exist on both sides."""
         time = self.work["total_ns"].to_numpy()
         return float(time[self.shared(other, with_shape) != MISSING].sum() / max(self.total_ns, 1))
 
     def operators(self, other: Paths) -> list[str]:
-        """Returns the operator of each row in ``work``: the innermost one that both sides have, else the top-level
-        one.
+        """Returns the operator of each row in ``work``.
+
+        The operator is the innermost enclosing operator on both sides, otherwise the top-level operator.
         """
         at = self.shared(other)
         outermost = np.append(roots_of(self.parent), np.int32(MISSING))[self.owner]
@@ -137,7 +137,7 @@ class Paths:
 
 
 def paths_of(part: Part) -> Paths:
-    """Reads the tables that ``path_frames`` put into a part."""
+    """Reads the tables of ``path_frames`` from a part."""
     nodes, work = part.frames[PATHS].data, part.frames[WORK].data
     return Paths(
         parent=nodes["parent_path"].to_numpy().astype(np.int32),

@@ -1,4 +1,4 @@
-"""Tables of two profiles, joined by name."""
+"""Tables of two profiles, joined by row name."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ PER_STEP, TOTAL = "step", "total"
 
 @dataclass(frozen=True)
 class PairedTable:
-    """Key columns and measures of a table from another view, to compare both sides.
+    """Key columns and measures of a table that another view computes for both sides.
 
-    If the table lacks the selected measure, its last measure is used. For example, kernels have only one time.
+    If the table does not have the selected measure, the last measure of the table is used. For example, kernels
+    have only one time.
     """
 
     name: str
@@ -73,7 +74,7 @@ RANGES = PairedTable(
 
 @dataclass(frozen=True)
 class Scaling:
-    """Divisors of both sides: the numbers of selected steps, or 1 for totals."""
+    """Divisors of both sides: the numbers of selected steps, or 1 for total times."""
 
     per: str
     base: int
@@ -81,7 +82,7 @@ class Scaling:
 
     @property
     def window(self) -> str:
-        """Returns the time window that metric definitions display."""
+        """Returns the name of the time window for metric definitions."""
         return (
             "mean of the selected steps" if self.per == PER_STEP else "sum of the selected steps, else the full trace"
         )
@@ -99,10 +100,11 @@ def join(
     by: str = "",
     devices: bool = False,
 ) -> Frame:
-    """Joins a table of both sides, largest increase first if ``slower``, else largest decrease first.
+    """Joins the tables of both sides. If ``slower``, the largest increase comes first, otherwise the largest
+    decrease.
 
-    ``by`` is the measure to sort by if all measures are requested. ``devices`` adds columns with kernel counts, and
-    a ratio that is 1 for 0 / 0.
+    ``by`` is the measure to sort by if all measures are requested. ``devices`` adds kernel counts, and a ratio that
+    is 1 for 0 / 0.
     """
     measures = _measures(table, (base, exp), measure)
     values = ["calls", *measures]
@@ -139,7 +141,7 @@ def join(
 def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
     """Joins the sums of both sides by key.
 
-    The result also has a column ``presence``. Each value has two columns, with prefixes ``base_`` and ``exp_``.
+    The result has a column ``presence``, and columns with the prefixes ``base_`` and ``exp_`` for each value.
     """
     left, right = _side(base, keys, values, "base"), _side(exp, keys, values, "exp")
     data = left.join(right, list(keys), join_type="full outer").combine_chunks()
@@ -160,7 +162,7 @@ def _with_kernels(data: pa.Table, base: Part, table: PairedTable, exp: Part, lau
 
 
 def comparison_columns(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
-    """Returns the columns ``base_``, ``exp_`` and ``delta_`` of a value, divided by the step counts."""
+    """Returns the columns ``base_``, ``exp_`` and ``delta_`` of a value, divided by the divisors in ``scaling``."""
     one, other = data[f"base_{value}"], data[f"exp_{value}"]
     return {
         f"base_{name}": per_step(one, scaling.base),
@@ -182,7 +184,7 @@ def compared_ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArr
 
 
 def comparison_metrics(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
-    """Returns the metrics of the comparison columns. Their definitions refer to ``measure``, a key of METRICS."""
+    """Returns the metrics of the comparison columns of ``measure``, which is a key of METRICS."""
     of = METRICS[measure]
     keys = ("base_ns", "exp_ns", "delta_ns", "time_ratio")
     return {
@@ -203,7 +205,7 @@ def _measures(table: PairedTable, sides: Sequence[Part], wanted: str) -> list[st
 
 
 def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], side: str) -> pa.Table:
-    """Sums of one side by key; empty if that side lacks the table."""
+    """Returns the sums of one side by key. Without a table, the result is empty."""
     schema = pa.schema([(key, pa.string()) for key in keys] + [(value, pa.int64()) for value in values])
     if frame is None:
         data = schema.empty_table()
@@ -226,7 +228,10 @@ def per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
 
 
 def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa.ChunkedArray:
-    """Experiment minus baseline. If step counts are equal, sums are subtracted before the division, to be exact."""
+    """Returns experiment minus baseline.
+
+    If step counts are equal, sums are subtracted before the division, to be exact.
+    """
     if scaling.base == scaling.exp:
         return per_step(pc.subtract(exp, base), scaling.exp)
     return pc.subtract(per_step(exp, scaling.exp), per_step(base, scaling.base))

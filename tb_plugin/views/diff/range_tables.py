@@ -30,12 +30,12 @@ def are_range_traces(*sides: Part) -> bool:
 
 
 def own_ns(part: Part) -> int:
-    """Returns the time in ranges, summed over threads. Nested ranges do not count again."""
+    """Returns the time in ranges, summed over threads. Time in nested ranges counts once."""
     return int(pc.sum(part.frames[RANGES.name].data["range_own_ns"]).as_py() or 0)
 
 
 def recording_lengths(base: Part, exp: Part) -> Figures:
-    """Returns the lengths of both recordings, and the time in ranges of each."""
+    """Returns the length of each recording, and the time in ranges of each recording."""
     one, other = (part.coverage.window_ns or 0 for part in (base, exp))
     figures = [
         METRICS.figure("base_step_ns", one, "Baseline recording"),
@@ -47,7 +47,7 @@ def recording_lengths(base: Part, exp: Part) -> Figures:
 
 
 def changed_most(base: Part, exp: Part) -> Sequence[Notice]:
-    """Returns a finding about the range whose self time changed most; empty if nothing changed."""
+    """Returns a finding about the range with the largest change of self time. Without changes, the result is empty."""
     before, after = own_ns(base), own_ns(exp)
     data = join(base, RANGES, exp, "host_self_ns", Scaling("total", 1, 1), slower=True).data
     if not data.num_rows:

@@ -1,7 +1,7 @@
 """Alignment of the nodes of two call trees.
 
-Nodes are matched from the phases downwards. Only children of matched nodes can match. A renamed node does not
-match, but its parent still does. If one side wraps calls in a new call, the wrapped calls are still compared.
+Nodes are matched from the top-level phases down. Only children of matched nodes can match. A renamed node does not
+match. If one side wraps calls in a new call, the wrapped calls are still matched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_ALIGNED_MODULES = 2000
 
 @dataclass(frozen=True)
 class Pair:
-    """A node of the left tree and a node of the right tree; -1 = none. ``parent`` is the index of another pair."""
+    """A node of the left tree and a node of the right tree (-1 = none). ``parent`` is the index of the parent pair."""
 
     left: int
     right: int
@@ -34,10 +34,10 @@ class Pair:
 def align(
     left: Sequence[Node], left_parent: Sequence[int], right: Sequence[Node], right_parent: Sequence[int]
 ) -> list[Pair]:
-    """Matches the nodes of two trees, and returns all nodes of both in pre-order.
+    """Matches the nodes of two trees, and returns the nodes of both trees in pre-order.
 
-    Modules are matched by order of first call, other nodes by name. If an unmatched node wraps nodes of the other
-    side, these become its children. Swapping the trees swaps the nodes of each pair.
+    Modules are matched by order of first call, other nodes by name. If an unmatched node of one tree wraps nodes of
+    the other tree, the wrapped nodes become its children. Swapping the trees swaps the nodes of each pair.
     """
     below_left, below_right = _children(left_parent), _children(right_parent)
     # Nodes of the other side that are wrapped by a node without a match.
@@ -80,9 +80,9 @@ def _children(parent: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], theirs: list[int]) -> list[tuple[int, int]]:
-    """Pairs among the children of two nodes, in the order of the left ones.
+    """Pairs the children of two nodes, in the order of the left tree.
 
-    Unmatched right nodes follow their left neighbour.
+    An unmatched right node comes after the sibling that precedes it in the right tree.
     """
     partner = {ours[i]: theirs[j] for i, j in _matches([left[node] for node in ours], [right[node] for node in theirs])}
     place = {node: position for position, node in enumerate(ours)}
@@ -98,7 +98,7 @@ def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], thei
 
 
 def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Index pairs of matching nodes. Modules are matched by order, others by name."""
+    """Returns index pairs of matching nodes. Modules are matched by order, other nodes by name."""
     by_name = {node: j for j, node in enumerate(right) if node.kind != "module"}
     found = [(i, by_name[node]) for i, node in enumerate(left) if node.kind != "module" and node in by_name]
     ours = [i for i, node in enumerate(left) if node.kind == "module"]
@@ -114,8 +114,8 @@ def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int
 def longest_common_subsequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
     """Returns the index pairs of a longest common subsequence.
 
-    Nodes match by name. Nodes that only have the same class also match, with a lower weight. Swapping the arguments
-    swaps each pair.
+    Nodes match by name. Nodes of the same class but different names match with a lower weight. Swapping the
+    arguments swaps each pair.
     """
     if list(left) == list(right):
         return [(i, i) for i in range(len(left))]
@@ -153,7 +153,7 @@ def _heaviest(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, in
 
 
 def _by_occurrence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Pairs the k-th instance of a class with the k-th instance on the other side. O(n log n).
+    """Pairs the k-th instance of each left class with the k-th instance of the same right class, in O(n log n).
 
     Pairs that would break the order are omitted.
     """

@@ -1,7 +1,6 @@
 """Tables that compare different kinds of devices.
 
-They are used if vendors differ or a device is not a GPU. The devices of one vendor have the same kernel names, so
-other tables can compare them.
+The tables are used if the vendors of the two sides differ, or if a device is not a GPU.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ _STATED = ("stated_wait_ns", "stated_transit_ns")
 
 
 def compares_devices(base: Part, exp: Part) -> bool:
-    """Returns whether vendors differ, or a device is not a GPU."""
+    """Returns whether the vendors of the two sides differ, or a device is not a GPU."""
     sides = [_makers(side) for side in (base, exp)]
     return all(sides) and (sides[0] != sides[1] or any(word != DeviceInfo.word for side in sides for _, word in side))
 
 
 def have_other_makers(base: Part, exp: Part) -> bool:
-    """Returns whether both sides have device work and their vendors differ."""
+    """Returns whether both sides have device work and different vendors."""
     one, other = ({maker for maker, _ in _makers(side)} for side in (base, exp))
     return bool(one and other) and not one & other
 
@@ -58,7 +57,7 @@ _TABLE_PARTS = {
 
 
 def step_parts(base: StepTime, exp: StepTime) -> Frame:
-    """Returns the parts of the step on both sides. The last row is the whole step, the exact sum of all parts."""
+    """Returns the parts of the step on both sides. The last row is the exact sum of all parts: the whole step."""
     times = []
     shown = {
         title: of
@@ -83,7 +82,10 @@ def step_parts(base: StepTime, exp: StepTime) -> Frame:
 
 @cached_by_argument
 def device_tables(base: Part, exp: Part, scaling: Scaling, slower: bool) -> dict[str, Frame]:
-    """Returns the tables that compare device work, by name. Empty tables and the table ``overall`` are omitted."""
+    """Returns the tables that compare device work, keyed by name.
+
+    Empty tables and the table ``overall`` are omitted.
+    """
     frames = [_computing(base, exp, scaling, slower), _communication(base, exp, scaling, slower), _memory(base, exp)]
     frames.append(_kernels(paths_of(base), paths_of(exp), scaling))
     return {frame.name: frame for frame in frames if frame.data.num_rows}
@@ -163,9 +165,9 @@ def _memory(base: Part, exp: Part) -> Frame:
 
 
 def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
-    """Kernels of each operator.
+    """Returns the kernels of each operator.
 
-    A row has the longest kernel of each side, the next row the second longest, and so on.
+    The first row of an operator has the longest kernel of each side, and the next row has the second longest.
     """
     left = _placed(base.operators(exp), base.work, "base", scaling.base)
     right = _placed(exp.operators(base), exp.work, "exp", scaling.exp)
@@ -201,7 +203,7 @@ def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
 
 
 def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> pa.Table:
-    """Kernels by operator and name, per step, ranked by time within the operator."""
+    """Returns kernels by operator and name with times per step, ranked by time within each operator."""
     data = pa.table({"name": pa.array(operators, pa.string()), "kernel": work["name"].cast(pa.string())})
     data = data.append_column("calls", work["calls"]).append_column("ns", work["total_ns"])
     data = data.group_by(["name", "kernel"], use_threads=False).aggregate([("calls", "sum"), ("ns", "sum")])
@@ -221,7 +223,7 @@ def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> 
 
 
 def device_notices(base: Part, exp: Part) -> list[Notice]:
-    """Returns findings about how comparable the work on both devices is."""
+    """Returns findings that explain how comparable the device work of both sides is."""
     notices, ours, theirs = [], paths_of(base), paths_of(exp)
     if not ours.total_ns or not theirs.total_ns:
         return []

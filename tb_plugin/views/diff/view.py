@@ -95,7 +95,7 @@ class _Sides:
 
     @property
     def compares_devices(self) -> bool:
-        """Returns whether vendors differ, or a device is not a GPU."""
+        """Returns whether the vendors of the two sides differ, or a device is not a GPU."""
         return unlike_devices.compares_devices(self.base, self.exp)
 
     @property
@@ -104,9 +104,9 @@ class _Sides:
 
     @property
     def slower(self) -> bool:
-        """Returns whether the experiment's step is longer. True if a step time is unknown.
+        """Returns whether the step of the experiment is longer than the step of the baseline.
 
-        For traces with only ranges, the total times are compared.
+        Returns True if a step time is unknown. For traces with only ranges, total times are compared.
         """
         if self.are_range_traces:
             return own_ns(self.exp) >= own_ns(self.base)
@@ -114,14 +114,13 @@ class _Sides:
 
 
 class Diff(DeclaredView, entry=VIEW):
-    """Compares two profiles: part 0 is the baseline, part 1 the experiment."""
+    """Compares two profiles: the first part is the baseline, the second part is the experiment."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the selected steps. ``part`` depends on no other parameter."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the data of one side, such as its call tree and devices. Raises BadRequest for unknown steps."""
+        """Returns the data of one profile, such as call tree and devices. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         names = [
             METRICS.figure("device_name", device.name, f"Device {device.id}") for device in trace.devices if device.name
@@ -140,10 +139,9 @@ class Diff(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one table.
+        """Returns the page, or one table. A single part is compared with itself.
 
-        A single part is compared with itself. Raises BadRequest for an invalid parameter, and NotFoundError for an
-        unknown table.
+        Raises BadRequest for an invalid parameter, and NotFoundError for an unknown table.
         """
         sides = _sides(parts[0], parts[-1], params)
         # A single table needs no others. For an unknown name all are computed, so that the error can list them.
@@ -177,7 +175,10 @@ class Diff(DeclaredView, entry=VIEW):
 
 
 def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
-    """Reported mean step time. If kernels are missing, also the recorded and the reported compute time."""
+    """Returns the reported mean step time.
+
+    If kernels are missing, also returns the recorded and the reported compute time.
+    """
     length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
     facts = {} if length is None else {REPORTED_STEP: length}
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, REPORTED_COMPUTE), missing, strict=True)))
@@ -195,7 +196,7 @@ def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
 
 
 def _sides(base: Part, exp: Part, params: Params) -> _Sides:
-    """Raises BadRequest for an unknown measure or scaling."""
+    """Returns the two profiles with options from the request. Raises BadRequest for an unknown measure or scaling."""
     per = params.get("per") or PER_STEP
     if per not in (PER_STEP, TOTAL):
         raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
@@ -210,10 +211,11 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
-    """Default measure: device self time if a device part of the step changed most, else host self time.
+    """Returns the default measure: device self time if a device part of the step changed most, otherwise host self
+    time.
 
-    Host time is also used if a side has no device. If vendors differ, total device time is used, because nested
-    calls differ.
+    If a side has no device, host self time is used. If vendors differ, total device time is used, because nested
+    calls differ between vendors.
     """
     if unlike_devices.have_other_makers(base, exp):
         return "device_total_ns"
@@ -230,13 +232,13 @@ def _device_tables(sides: _Sides) -> dict[str, Frame]:
 
 
 def _steps(part: Part) -> int:
-    """Number of selected steps; 1 for a recording that has no steps."""
+    """Returns the number of selected steps, or 1 for a recording without steps."""
     chosen = part.coverage.steps
     return max(len(part.steps if chosen is None else chosen), 1)
 
 
 def _summed(sides: _Sides) -> tuple[int, int] | None:
-    """Step counts of both sides if times are totals; None if they are per step."""
+    """Returns the step counts of both sides if times are totals, or None if times are per step."""
     return (_steps(sides.base), _steps(sides.exp)) if sides.scaling.per != PER_STEP else None
 
 
@@ -287,9 +289,9 @@ def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
 
 
 def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
-    """Name and change of the table row that changed most within the main part.
+    """Returns the table row with the largest change within the main part of the step: name and change.
 
-    None if no table explains that part.
+    Returns None if no table explains the main part.
     """
     if sides.base_step is None or sides.exp_step is None:
         return None
@@ -315,9 +317,10 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
 
 
 def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
-    """Change and name of the row that changed most, for parts whose kernel names differ between vendors.
+    """Returns change and name of the row with the largest change, for parts whose kernel names differ between
+    vendors.
 
-    None for all other parts.
+    Returns None for all other parts.
     """
     if part == "kernel_ns" and unlike_devices.have_other_makers(sides.base, sides.exp):
         name, keys = unlike_devices.COMPUTING, ["family", "pass_direction"]
@@ -360,7 +363,7 @@ def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
 
 
 def _idle_waterfall(sides: _Sides) -> Breakdown | None:
-    """Change of idle time by cause; None if causes are unknown."""
+    """Returns the change of idle time by cause, or None if idle causes are unknown."""
     base, exp = (idle_time(part, count) for part, count in _counted(sides))
     if base is None or exp is None or not (base.total_ns or exp.total_ns):
         return None

@@ -19,7 +19,7 @@ IDLE = "idle"
 
 @dataclass(frozen=True)
 class StepTime:
-    """Parts of the mean step of a profile, or of the sum of its steps. The parts sum to ``total_ns``."""
+    """Parts of the mean step of a profile, or sums of the parts over all steps. The parts add up to ``total_ns``."""
 
     parts: Mapping[str, int]
     """Time of each part in ns. The key is its column in the Overview's table of steps."""
@@ -28,10 +28,10 @@ class StepTime:
 
 
 def step_time(part: Part, count: int) -> StepTime | None:
-    """Returns the parts of the Overview's steps, summed and divided by ``count``; None without steps.
+    """Returns the sums of the step parts over all steps, divided by ``count``; None without steps.
 
-    Rounding is cumulative. So each part differs from its mean by at most 1 ns, and the parts sum to the rounded
-    total.
+    Rounding is cumulative, so each part differs from its exact value by at most 1 ns, and the parts add up to the
+    rounded total.
     """
     frame = part.frames.get("steps")
     if frame is None:
@@ -50,8 +50,8 @@ def step_time(part: Part, count: int) -> StepTime | None:
 def idle_time(part: Part, count: int) -> StepTime | None:
     """Returns the idle time of the steps by cause, divided by ``count``.
 
-    None unless idle time and device time sum to the step time. They only do so for a single device without
-    unrecorded work.
+    Returns None unless idle time and device time add up to the step time, as for a single device without unrecorded
+    work.
     """
     frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
     if frame is None or not isinstance(idle, Breakdown):
@@ -68,14 +68,14 @@ def idle_time(part: Part, count: int) -> StepTime | None:
 
 
 def part_differences(base: StepTime, exp: StepTime) -> dict[str, int]:
-    """Returns experiment minus baseline for each part. These differences sum to the difference of the totals."""
+    """Returns experiment minus baseline for each part of the step. The differences add up to the total difference."""
     return {metric.key: exp.parts[metric.key] - base.parts[metric.key] for metric in exp.metrics}
 
 
 def leading_part(base: StepTime, exp: StepTime) -> str:
-    """Returns the part with the largest change in the direction of the total change.
+    """Returns the part of the step with the largest change in the direction of the total change.
 
-    Swapping the sides gives the same part.
+    Swapping baseline and experiment gives the same part.
     """
     parts = part_differences(base, exp)
     slower = exp.total_ns >= base.total_ns

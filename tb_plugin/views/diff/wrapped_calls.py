@@ -1,7 +1,7 @@
 """Matching of calls that one side wraps in new calls.
 
 Examples of wrappers are compiled code, checkpoints and container modules. If the wrapped operators were not
-matched, all of them would appear as removed and added.
+matched, all wrapped operators would appear as removed and added.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Side:
-    """A call tree, and those sibling nodes that are not on the other side."""
+    """A call tree, and the sibling nodes that do not exist in the other call tree."""
 
     nodes: Sequence[Node]
     below: Mapping[int, Sequence[int]]
     unmatched: Sequence[int]
 
     def key(self, node: int) -> Key:
-        """Returns the match key of a call: kind and name. For modules, the class replaces the name."""
+        """Returns the match key of a call: kind and name, or kind and class for a module."""
         found = self.nodes[node]
         return found.base if found.kind == "module" else (found.kind, found.name)
 
     def inner(self, wrapper: int) -> Iterator[tuple[int, int]]:
-        """Yields the calls inside a wrapper, each with its depth, shallow ones first."""
+        """Yields the calls inside a wrapper with their depths, shallow calls first."""
         level = [wrapper]
         for depth in range(1, DEEPEST + 1):
             level = [child for node in level for child in self.below.get(node, ())]
@@ -42,7 +42,7 @@ class Side:
 def nodes_in_wrappers(left: Side, right: Side) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
     """Returns the right nodes inside each left wrapper, and the left nodes inside each right wrapper.
 
-    The wrapper with most matches goes first; ties are decided by name. So swapping the sides swaps the results.
+    The wrapper with the most matches is matched first. Names decide ties, so swapping the sides swaps the results.
     Each node matches once. A matched node cannot be a wrapper.
     """
     if not left.unmatched or not right.unmatched:

@@ -20,7 +20,7 @@ TRANSFER_DIFFERENCE = 0.2
 
 
 def clock_notices(data: JobData) -> list[Notice]:
-    """Returns notices about the clocks of the workers and their effect on the selected steps."""
+    """Returns notices about the clocks of the workers, and about the effect of clock errors on the selected steps."""
     if data.is_single or not data.calls.matched.any():
         return []
     every = (
@@ -51,9 +51,8 @@ def _offsets_notice(data: JobData) -> Notice | None:
 
 
 def _residuals_notice(data: JobData) -> Notice | None:
-    """Notice about clocks with an error larger than their offset.
-
-    Correcting such clocks does not improve the alignment.
+    """Returns a notice about clocks whose error exceeds their offset, so a correction does not improve the
+    alignment.
     """
     clocks = data.clocks
     offset = clocks.offset_ns[clocks.comparable & data.is_zero_reported & (clocks.connected == 0)]
@@ -76,7 +75,7 @@ def _residuals_notice(data: JobData) -> Notice | None:
 
 
 def _unknown_notice(data: JobData) -> Notice | None:
-    """Notice about workers with unknown clocks: they share too few collectives with most other workers."""
+    """Returns a notice about workers with unknown clocks, which share too few collectives with most other workers."""
     unknown = np.flatnonzero(data.clocks.connected != 0)
     if not len(unknown) or len(data.first_rows) < FEWEST:
         return None
@@ -121,8 +120,10 @@ def _late_start_notice(data: JobData) -> Notice | None:
 
 
 def _transfer_notice(data: JobData) -> Notice | None:
-    """Notice if two estimates of transfer time disagree: the shortest call, and the time from last start to last
-    end.
+    """Returns a notice if two estimates of transfer time disagree.
+
+    The first estimate is the shortest call. The second is the time from the last start to the last end of the
+    calls.
     """
     calls, first = data.calls, data.first_rows
     both = first[data.sure.moved[first] & (calls.waiting.timing[first] != TIMINGS.index(ESTIMATED))]

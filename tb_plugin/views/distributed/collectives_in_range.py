@@ -1,7 +1,7 @@
 """Collectives of selected workers within a time range of each worker.
 
-The time range of a worker uses the times in its trace. The page aligns the timelines of workers, and requests the
-visible time range of each.
+The times of a range are trace times of the worker. The page aligns the timelines of workers, and requests the
+visible time range of each timeline.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Stretch:
-    """A time range of one worker, in trace time of that worker."""
+    """A time range of one worker, in trace time of the worker."""
 
     worker: str
     start_ns: int
@@ -59,11 +59,11 @@ def stretches_of(texts: Sequence[str]) -> list[Stretch]:
 def collectives_of_workers(
     worker: Int64, match: Int64, start_ns: Int64, dur_ns: Int64, within: Sequence[tuple[int, int, int]]
 ) -> Int64:
-    """Returns the calls of collectives that at least two selected workers share, as rows sorted by collective.
+    """Returns the calls of collectives of at least two selected workers, as rows sorted by collective.
 
-    ``match`` is the index of each call's collective (-1 = none). ``within`` contains the worker, start and end of
-    each range. A collective is included if at least one of its calls overlaps the range of its worker. Then the
-    calls of all selected workers are returned.
+    ``match`` is the index of each call's collective (-1 = none). ``within`` contains worker, start and end of each
+    range. A collective is included if at least one call overlaps the range of the calling worker. The result
+    contains the calls of all selected workers at this collective.
     """
     low, high = _bounds(within, int(worker.max(initial=-1)) + 1)
     shared = (match >= 0) & (high > low)[worker]
@@ -75,7 +75,7 @@ def collectives_of_workers(
 
 
 def _bounds(within: Sequence[tuple[int, int, int]], workers: int) -> tuple[Int64, Int64]:
-    """Start and end of each worker's range. Workers without a range get an empty one."""
+    """Returns start and end of each worker's range. Workers without a range get an empty range."""
     low, high = np.zeros(workers, np.int64), np.zeros(workers, np.int64)
     for number, start, end in within:
         if number < workers:
@@ -86,10 +86,9 @@ def _bounds(within: Sequence[tuple[int, int, int]], workers: int) -> tuple[Int64
 def shared_collectives(
     calls: pa.Table, names: Sequence[str], worker: Int64, match: Int64, within: Sequence[Stretch]
 ) -> pa.Table:
-    """Returns the calls of collectives that at least two selected workers share within their ranges.
+    """Returns the calls of collectives of at least two selected workers within the ranges of these workers.
 
-    ``worker`` and ``match`` have one value per row of ``calls``. Ranges of workers that are not in ``names`` are
-    ignored.
+    ``worker`` and ``match`` have one value per row of ``calls``. Ranges of workers outside ``names`` are ignored.
     """
     calls = calls.select([key for key in COLUMNS if key in calls.column_names])
     if not within:

@@ -34,17 +34,17 @@ _NOTICES: dict[str, tuple[Severity, str, str]] = {
 
 
 def integer_fact(part: Part, name: str) -> int | None:
-    """Returns an integer from the facts of a part; None if it is missing or implausibly large."""
+    """Returns the fact ``name`` of a part as an integer, or None if the value is missing or implausibly large."""
     value = part.facts.get(name)
     return value if isinstance(value, int) and abs(value) < _MAX_FACT else None
 
 
 def why_not_compared(parts: Sequence[Part]) -> list[str]:
-    """Returns why each profile is ignored; "" for profiles that are ranks of the job.
+    """Returns the reason why each profile is ignored, or "" for profiles that are ranks of the job.
 
-    If some profiles report a world size, a profile that has no world size and no calls is ignored. If profiles were
-    recorded at different times, the largest set from one time is used. If two profiles have the same rank, the
-    first one is used.
+    If some profiles report a world size, a profile with neither a world size nor calls is ignored. If profiles were
+    recorded at different times, the largest set of profiles from one time is used. If two profiles have the same
+    rank, the first profile is used.
     """
     has_world_size = [integer_fact(part, "distributed.world_size") is not None for part in parts]
     calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
@@ -66,10 +66,10 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
 
 
 def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
-    """Indices of profiles that were recorded at another time than most. A profile without a clock is never among
-    them.
+    """Returns the indices of profiles that were recorded at a different time than most profiles.
 
-    If all ranks are known and distinct, the result is empty, because the profiles then belong to one job.
+    Profiles without a clock are not in the result. If all ranks are known and distinct, the result is empty,
+    because the profiles then belong to one job.
     """
     ranks = [integer_fact(part, "distributed.rank") for part in parts if part]
     if None not in ranks and len(set(ranks)) == len(ranks):
@@ -81,7 +81,7 @@ def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
 
 
 def _extent(part: Part) -> tuple[int, int] | None:
-    """Start of the first call and end of the last call, in ns since 1970; None if unknown."""
+    """Returns the start of the first call and the end of the last call, in ns since 1970, or None if unknown."""
     base, calls = integer_fact(part, "distributed.base_time_ns"), part.frames["collectives"].data
     if base is None or not calls.num_rows:
         return None

@@ -22,7 +22,7 @@ _HUNDREDTHS = 95
 def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
     """Returns facts about a job, with null for unknown values. ``rows`` has one row per worker.
 
-    For a single worker there are no facts about wait and stragglers.
+    A job with a single worker has no facts about wait and stragglers.
     """
     figures = [
         METRICS.figure("workers", len(data.names)),
@@ -44,7 +44,7 @@ def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 
 
 def wait_share(data: JobData) -> float | None:
-    """Returns the share of step time in which workers wait for other workers; None without matched calls.
+    """Returns the share of step time in which workers wait for other workers, or None without matched calls.
 
     The wait in a step is at most the step time, although a call may end after its step.
     """
@@ -56,9 +56,9 @@ def wait_share(data: JobData) -> float | None:
 
 
 def largest_collective(operations: Frame) -> tuple[str, float | None]:
-    """Returns the name and mean bus bandwidth of the collective with most bytes.
+    """Returns name and mean bus bandwidth of the collective with the most bytes.
 
-    Only collectives with a known bus bandwidth are considered.
+    Collectives with unknown bus bandwidth are ignored.
     """
     known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
     if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
@@ -72,12 +72,12 @@ def largest_collective(operations: Frame) -> tuple[str, float | None]:
 
 
 def total_of(rows: list[Row], key: str) -> int:
-    """Returns the sum of a column over the workers that have a value."""
+    """Returns the sum of column ``key`` over the workers that have a value."""
     return sum(value for row in rows if isinstance(value := row[key], int))
 
 
 def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
-    """Returns the rows, with latency, wait and transfer limited to calls within steps.
+    """Returns the rows with latency, wait and transfer limited to calls within steps.
 
     Rows of workers without steps do not change.
     """
@@ -95,13 +95,15 @@ def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
 
 
 def exposed_share(rows: list[Row]) -> float | None:
-    """Returns exposed communication time divided by step time, summed over these workers; None without steps."""
+    """Returns exposed communication time divided by step time, summed over the workers in ``rows``; None without
+    steps.
+    """
     time = total_of(rows, "step_total_ns")
     return total_of(rows, "exposed_communication_ns") / time if time else None
 
 
 def _lost(data: JobData) -> list[Figure]:
-    """Cost of the straggler that costs most; 0 if there is no straggler."""
+    """Returns the cost of the costliest straggler, or 0 without stragglers."""
     report = straggler_report(data)
     worst = report.costly[0] if report.costly else None
     low, high = report.lost(worst) if worst is not None else (0.0, 0.0)
@@ -116,7 +118,7 @@ def _lost(data: JobData) -> list[Figure]:
 
 
 def _skew(data: JobData) -> int | None:
-    """95th percentile of the arrival skew in ns, over collectives with a skew above the clock error."""
+    """Returns the 95th percentile of the arrival skew in ns, over collectives whose skew exceeds the clock error."""
     rows = data.first_rows
     known = rows[data.sure.skew[rows]]
     if not len(known):

@@ -32,7 +32,7 @@ UNREAD = "Load the remaining traces to remove these bounds."
 def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
     """Returns all findings about the workers, including the memory notices in ``held``.
 
-    ``rows`` has one row per worker. ``params`` contains the workers with unreadable files, and the reason if a
+    ``rows`` has one row per worker. ``params`` contains the workers with unreadable files, and the reason why a
     summary was rejected.
     """
     notices = left_out(params, METRICS, " Wait and transfer cover the loaded workers only.")
@@ -154,7 +154,7 @@ def _bounded_without_group(data: JobData) -> int:
 
 
 def _workers_with_missing_calls(data: JobData) -> str:
-    """Workers with missing calls as text, most missing calls first; empty if unknown."""
+    """Returns the workers with missing calls as text, most missing calls first. The text is empty if unknown."""
     job_calls, one_each = data.calls, data.first_rows
     bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
     # Codes, because lists of a thousand ranks per call take gigabytes as text.
@@ -179,7 +179,7 @@ def _mean_step(row: Row, count: int) -> Row:
 
 
 def _waiting(rows: list[Row]) -> list[Notice]:
-    """Finding about the worker that waits longest, for jobs without a straggler."""
+    """Returns a finding about the worker that waits longest, for jobs without a straggler."""
     losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and _waits(row)]
     if not losing:
         return []
@@ -194,10 +194,10 @@ def _waiting(rows: list[Row]) -> list[Notice]:
 
 
 def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
-    """Finding about transfer time, if at least half of the workers lose time to transfers.
+    """Returns a finding about transfer time, if transfers cost time on at least half of the workers.
 
-    The finding describes the median worker. If most calls lack a rank, it says that the split into wait and
-    transfer is unknown. Workers in ``stated`` report transit times, so their split is known.
+    The finding describes the median worker. If most calls lack a rank, the finding says that the split into wait
+    and transfer is unknown. For workers in ``stated``, which report transit times, the split is known.
     """
     # Without matched calls both are 0, which means unknown.
     losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
@@ -260,9 +260,9 @@ def _bound_prefixes(row: Row) -> tuple[str, str]:
 
 
 def _reports_less_transit(data: JobData, row: Row) -> bool:
-    """Whether the reported transit time is less than half of the measured transfer time.
+    """Returns whether the reported transit time is less than half of the measured transfer time.
 
-    The rest of the measured time is then wait for ranks that are not loaded.
+    In this case, the measured transfer time contains wait for ranks that are not loaded.
     """
     moved = data.reported.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")

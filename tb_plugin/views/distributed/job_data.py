@@ -30,9 +30,9 @@ Row = dict[str, object]
 
 @dataclass(frozen=True, eq=False)
 class JobCalls:
-    """Calls of all workers, with the collective of each: one row per call, sorted by worker and time.
+    """Calls of all workers and the collective of each call: one row per call, sorted by worker and time.
 
-    -1 = unknown.
+    Unknown values are -1.
     """
 
     data: pa.Table
@@ -52,7 +52,7 @@ class JobCalls:
 
     @property
     def moving_ns(self) -> Int64:
-        """Returns the start of the transfer in each call, ns."""
+        """Returns the time at which the transfer starts in each call, ns."""
         return self.end_ns - self.waiting.transfer_ns
 
     @property
@@ -103,17 +103,20 @@ class JobData:
 
     @cached_property
     def first_rows(self) -> Int64:
-        """Returns one row of ``calls`` for each matched collective."""
+        """Returns the first row of each matched collective in ``calls``."""
         matched = np.flatnonzero(self.calls.matched)
         return matched[np.unique(self.calls.match[matched], return_index=True)[1]]
 
     def one_each(self, values: Int64) -> Int64:
-        """Returns, for each matched collective, the value of one of its calls."""
+        """Returns one value per matched collective: the value of one of the collective's calls."""
         return values[self.first_rows]
 
     @property
     def size(self) -> int | None:
-        """Returns the world size; None if unknown. Without a recorded size, the largest group gives a lower bound."""
+        """Returns the world size, or None if unknown.
+
+        If no world size is recorded, the size of the largest group is used.
+        """
         return self.world_size or (self.reported.ranks_at_least if self.reported.ranks_at_least > 1 else None)
 
     @property
@@ -122,7 +125,7 @@ class JobData:
 
     @cached_property
     def step_places(self) -> tuple[Int64, Int64]:
-        """Returns, for each row of ``step_table``, the worker and the index of the step label."""
+        """Returns, for each row of ``step_table``, the index of the worker and the index of the step label."""
         step = pc.index_in(self.step_table["step"], value_set=pa.array(self.labels, pa.string()))
         return numbers_of(self.step_table, "worker"), step.to_numpy().astype(np.int64)
 
@@ -132,7 +135,7 @@ class JobData:
 
     @cached_property
     def times(self) -> tuple[Int64, Int64, Int64]:
-        """Returns the latency, wait and transfer time in ns, each with shape (workers, steps + 1).
+        """Returns latency, wait and transfer time in ns, each with shape (workers, steps + 1).
 
         Overlapping calls count once. The last column is for calls outside the steps. For a single worker, wait and
         transfer time are 0.
@@ -170,12 +173,12 @@ class JobData:
         return self.calls.worker * (len(self.labels) + 1) + self.calls.step
 
     def count(self, rows: Bool) -> Int64:
-        """Returns the number of marked calls of each worker."""
+        """Returns, for each worker, the number of calls that ``rows`` marks."""
         return np.bincount(self.calls.worker[rows], minlength=len(self.names))
 
 
 def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
-    """Selects the steps ``chosen`` from the result of ``merge.join``; ``chosen=None`` selects all steps."""
+    """Selects the steps ``chosen`` from the result of ``merge.join``. If ``chosen`` is None, all steps are selected."""
     return _job_data(joined, chosen)
 
 

@@ -1,6 +1,6 @@
 """Merged tables of all workers of a run, with matched calls.
 
-The merge runs once per run, and its result is cached. ``job_data.py`` selects steps from it.
+The merged tables are computed once per run and cached. ``job_data.py`` selects steps from the merged tables.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def is_merged(parts: Sequence[Part]) -> bool:
 
 
 def join_again(parts: Sequence[Part]) -> Part:
-    """Returns ``join(parts)``, cached together with the first part."""
+    """Returns ``join(parts)``. The result is cached together with the first part."""
     return _joined_once(parts[0], tuple(parts))
 
 
@@ -138,7 +138,10 @@ def _without_calls(part: Part) -> Part:
 
 
 def _ranks(names: Sequence[str], ranks: Sequence[Part], left_out: Sequence[tuple[Part, str]]) -> pa.Table:
-    """One row per profile: name, reason why it is ignored (empty for ranks of the job), rank and clock reading."""
+    """Returns one row per profile: name, reason why the profile is ignored, rank and clock reading.
+
+    The reason is empty for ranks of the job.
+    """
     parts = [*ranks, *(part for part, _ in left_out)]
     return pa.table(
         {
@@ -158,7 +161,7 @@ def _common(parts: Sequence[Part]) -> pa.Table:
 
 
 def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
-    """Concatenates a table over all workers that have it, and adds a column ``worker``."""
+    """Concatenates the tables ``name`` of all workers, and adds a column ``worker``."""
     having = [(i, part.frames[name].data) for i, part in enumerate(parts) if name in part.frames]
     worker = np.repeat(
         np.array([i for i, _ in having], np.int64), np.array([data.num_rows for _, data in having], np.int64)
@@ -170,7 +173,7 @@ def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
 
 
 def _encoded_ranks(data: pa.Table) -> pa.Table:
-    """Dictionary-encodes the lists of ranks. They need most memory in jobs of thousands of ranks."""
+    """Dictionary-encodes the lists of ranks, which need the most memory in jobs of thousands of ranks."""
     if "group_ranks" not in data.column_names or pa.types.is_dictionary(data["group_ranks"].type):
         return data
     at = data.column_names.index("group_ranks")
@@ -196,9 +199,9 @@ def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
 
 
 def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
-    """Devices of all workers.
+    """Returns the devices of all workers.
 
-    If node or process are not recorded, they come from worker names such as ``node_1234``.
+    If node or process are not recorded, worker names such as ``node_1234`` are used.
     """
     rows = []
     matches = [_NODE.match(name) for name in names]
@@ -226,7 +229,7 @@ def _stated_groups(parts: Sequence[Part]) -> list[ReportedGroup]:
 
 
 def _members(groups: Groups) -> pa.Table:
-    """Ranks and size of each ``group_code``; null if unknown or truncated."""
+    """Returns ranks and size of each ``group_code``. Unknown or truncated lists of ranks are null."""
     known = pa.array(
         [list(each.listed) if each.listed and not each.cut else None for each in groups.ranks], pa.list_(pa.int64())
     )
@@ -244,7 +247,7 @@ class _GroupData:
 def _calls(
     data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, group_data: _GroupData
 ) -> tuple[pa.Table, pa.Table]:
-    """Calls of all workers with their matches, sorted by worker and time; and the clocks of the workers."""
+    """Returns the matched calls of all workers, sorted by worker and time, and the clocks of the workers."""
     workers, groups = ranks.num_rows, group_data.code
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
@@ -295,9 +298,9 @@ def _calls(
 
 
 def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64) -> tuple[Int64, Bool]:
-    """Bytes of each call, and whether its bandwidth is meaningful.
+    """Returns the bytes of each call, and whether the bandwidth of the call is meaningful.
 
-    A missing size is taken from another call of the collective. If the group size is unknown, some calls may only
+    A missing size comes from another call of the same collective. If the group size is unknown, some calls may only
     report the bytes of one rank.
     """
     stated = numbers_of(data, "comm_bytes")
@@ -312,9 +315,9 @@ def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64
 
 
 def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
-    """Whether each rank reports its clock at the start of the trace; and the clock reading.
+    """Returns whether each rank reports a clock reading at the start of the trace, and the clock reading.
 
-    If a rank does not report it, the median of all others is used.
+    If a rank reports none, the median of the other ranks is used.
     """
     stated: Bool = np.asarray(pc.is_valid(base_time_ns))
     zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
@@ -323,7 +326,7 @@ def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
 
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
-    """Factor from algorithm bandwidth to bus bandwidth for each call, as in nccl-tests; NaN if undefined."""
+    """Returns the factor of nccl-tests from algorithm bandwidth to bus bandwidth for each call; NaN if undefined."""
     kinds = group_sorted(collective, size)
     factors = [bus_factor(names[collective[row]], int(size[row])) for row in kinds.first.tolist()]
     found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[kinds.of]

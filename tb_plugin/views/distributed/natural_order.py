@@ -15,7 +15,7 @@ def natural_key(name: str) -> list[tuple[bool, int, str]]:
 
 
 def in_order(label: str | None) -> tuple[bool, int, str]:
-    """Returns a sort key for step labels. Numbers come first, sorted by value."""
+    """Returns a sort key for step labels. Numeric labels come first, sorted by value."""
     text = label or ""
     return not is_number(text), int(text) if is_number(text) else 0, text
 

@@ -48,7 +48,7 @@ FACTS: Mapping[str, tuple[int, int]] = {
 def part_shapes() -> Mapping[str, pa.Schema]:
     """Returns the schema of each table of a part.
 
-    This function must not create arrays. The first array makes pyarrow import pandas, and TensorBoard's process
+    The function must not create arrays: the first array makes pyarrow import pandas, and TensorBoard's process
     should not load pandas.
     """
     stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
@@ -58,7 +58,7 @@ def part_shapes() -> Mapping[str, pa.Schema]:
 
 @cache
 def schema_hash() -> str:
-    """Returns a hash that changes if the schema or MEANING changes."""
+    """Returns a hash that changes whenever the schema or MEANING changes."""
     text = [f"meaning {MEANING}"]
     for name, schema in sorted(part_shapes().items()):
         text += [name, *(f"{field.name} {field.type}" for field in schema)]

@@ -1,7 +1,7 @@
-"""Process groups whose ranks have equal memory contents, like model replicas.
+"""Process groups whose ranks store equal memory contents, such as model replicas.
 
-Shards may have equal sizes as well. Unlike shards, replicas all-reduce as many bytes per step as their gradients
-have.
+Shards may have equal sizes, too. In contrast to shards, replicas all-reduce as many bytes per step as their
+gradients have.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Replicas:
 
 
 def redundancy_notices(parts: Sequence[Part]) -> list[Notice]:
-    """Returns a notice about the group that repeats most bytes; empty without memory data."""
+    """Returns a notice about the group with the most repeated bytes. Without memory data, the result is empty."""
     reduced: dict[tuple[str | None, str | None], list[tuple[Part, int]]] = {}
     sizes: dict[tuple[str | None, str | None], object] = {}
     for part in parts:
@@ -49,7 +49,7 @@ def redundancy_notices(parts: Sequence[Part]) -> list[Notice]:
 
 
 def _all_reduced(part: Part) -> list[dict[str, Any]]:
-    """Bytes that a rank all-reduces within steps, by process group."""
+    """Returns the bytes that a rank all-reduces within steps, by process group."""
     if not part.frames["steps"].data.num_rows or not counts_of(part):
         return []
     calls = part.frames["collectives"].data

@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 def job_frames(job: ReportedJob) -> dict[str, Frame]:
-    """Returns the tables that have rows: steps, kinds of calls, kinds of links, and links."""
+    """Returns the non-empty tables: steps, kinds of calls, kinds of links, and links."""
     if not job:
         return {}
     every = (
@@ -54,7 +54,8 @@ def job_frames(job: ReportedJob) -> dict[str, Frame]:
 def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
     """Returns charts of step times and call times, and maps of links.
 
-    If ``measured``, the page also has measured wait and transfer times. Then a note explains the difference.
+    If ``measured``, the page also shows measured wait and transfer times, so a note explains the difference from
+    reported times.
     """
     if not job:
         return []
@@ -62,7 +63,7 @@ def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
 
 
 def job_notices(job: ReportedJob) -> list[Notice]:
-    """Returns notices about missing data."""
+    """Returns notices about missing communication data."""
     notices = []
     if job.without_computation:
         text = (
@@ -84,10 +85,7 @@ def job_notices(job: ReportedJob) -> list[Notice]:
 
 
 def job_findings(job: ReportedJob) -> list[Notice]:
-    """Returns findings about outliers among reported step times and links.
-
-    The rules are those of the Cluster view.
-    """
+    """Returns findings about outliers among reported step times and links, by the rules of the Cluster view."""
     if not job:
         return []
     times = _in_schema(STEP_TIMES, job.tables[STEPS])
@@ -171,7 +169,7 @@ def _band_rows(job: ReportedJob) -> list[Row]:
 
 
 def _step_times(job: ReportedJob) -> list[Series]:
-    """Chart of the mean step, split into its parts: one bar per worker."""
+    """Returns a chart of the mean step, split into parts, with one bar per worker."""
     table = job.tables[STEPS]
     place = pc.index_in(table["worker"], pa.array(job.names)).cast(pa.int64())
     columns = {key: table[key].combine_chunks() for key in table.column_names if key != "worker"}
@@ -185,7 +183,7 @@ def _step_times(job: ReportedJob) -> list[Series]:
 
 
 def _call_times(job: ReportedJob, note: str) -> list[Series]:
-    """Chart of communication calls per step, split into their parts: one bar per worker."""
+    """Returns a chart of communication calls per step, split into parts, with one bar per worker."""
     found = sum_by_key(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}
     names = [name for name in job.names if name in by_worker]
@@ -218,7 +216,7 @@ def _call_times(job: ReportedJob, note: str) -> list[Series]:
 
 
 def _call_times_of(row: Row) -> Row:
-    """Times of calls as columns of the page. Wait is split into synchronization and other wait."""
+    """Returns the times of calls as page columns. Wait is split into synchronization and other wait."""
     times = {shown: row[key] for key, shown in CALL_COLUMNS.items()}
     wait, before = row["wait_ns"], row["synchronization_ns"]
     times["wait_rest_ns"] = None if wait is None or before is None else wait - before

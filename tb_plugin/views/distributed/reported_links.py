@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Ends:
-    """Converts positions in a group to ranks, for the ends of links."""
+    """Converter from positions in a group to ranks, for the ends of links."""
 
     rank: Mapping[tuple[str, int], int]
     name: Mapping[str, str]
@@ -43,19 +43,18 @@ class _Ends:
         return cls(rank, name)
 
     def label(self, group: str | None, place: int, *, in_group: bool) -> str:
-        """Returns the global rank; if it is unknown, the position in the group."""
+        """Returns the global rank, or the position in the group if the rank is unknown."""
         if not in_group:
             return str(place)
         known = self.rank.get((group or "", place))
         return str(known) if known is not None else f"{place} in {self.title(group)}"
 
     def title(self, group: str | None) -> str:
-        """Returns a short name of a group."""
         return self.name.get(group or "") or (f"…{group[-3:]}" if group and len(group) > 3 else group or "a group")
 
 
 def link_rows(job: ReportedJob) -> list[Row]:
-    """Returns one row per link, with labels for both ends.
+    """Returns one row per link, with labels for both ends of the link.
 
     If both ranks report a link, the report of the sending rank is used.
     """
@@ -85,7 +84,7 @@ def link_rows(job: ReportedJob) -> list[Row]:
 
 
 def link_maps(job: ReportedJob) -> list[Series]:
-    """Returns matrices of bandwidth and of bytes. Rows are senders, columns are receivers."""
+    """Returns a matrix of bandwidth and a matrix of bytes. Rows are senders, and columns are receivers."""
     moved: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
         if row["link_from"] != row["link_to"]:
@@ -117,7 +116,7 @@ def link_maps(job: ReportedJob) -> list[Series]:
 
 
 def link_totals(job: ReportedJob) -> list[LinkTotal]:
-    """Returns the links between two known ranks."""
+    """Returns the links whose two ranks are known."""
     found: dict[tuple[int, int, str | None], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
         if is_number(row["link_from"]) and is_number(row["link_to"]):

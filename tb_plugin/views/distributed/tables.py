@@ -135,7 +135,7 @@ def frames(data: JobData) -> Mapping[str, Frame]:
 
 
 def nothing_in(data: pa.Table) -> tuple[str, ...]:
-    """Returns the columns that have no value. They are hidden by default."""
+    """Returns the columns without values. Such columns are hidden by default."""
     return tuple(key for key in data.column_names if data.num_rows and data[key].null_count == data.num_rows)
 
 
@@ -196,7 +196,7 @@ def worker_rows(data: JobData) -> list[Row]:
 
 
 def _totals(data: JobData) -> Mapping[str, list[int | None]]:
-    """Sums of the step columns by worker. A sum is null if any of its values is unknown."""
+    """Returns the sums of the step columns by worker. A sum is null if any summed value is unknown."""
     worker, totals = data.step_places[0], {}
     for key in STEP:
         if key != "step":
@@ -208,7 +208,7 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 
 
 def clock_rows(data: JobData) -> list[Row]:
-    """Returns one row per worker, with its clock and the number of its calls whose order of arrival is known."""
+    """Returns one row per worker: the clock, and the number of the worker's calls with a known order of arrival."""
     clocks = data.clocks
     counts = [data.count(data.calls.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
     rows: list[Row] = []
@@ -250,7 +250,7 @@ def _steps(data: JobData) -> pa.Table:
 
 
 def _operations(data: JobData) -> pa.Table:
-    """Calls of each worker by collective, dtype and group, sorted by first call."""
+    """Returns the calls of each worker by collective, dtype and group, sorted by first call."""
     job_calls = data.calls
     keys = ("collective", "dtype", "group")
     code = codes(job_calls.worker, *(texts_of(job_calls.data, key)[0] for key in keys))
@@ -289,9 +289,9 @@ def _operations(data: JobData) -> pa.Table:
 
 
 def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float64]:
-    """Algorithm bandwidth and bus bandwidth of matched calls, by ``place``, in bytes per second.
+    """Returns the algorithm and the bus bandwidth of matched calls, by ``place``, in bytes per second.
 
-    NaN if a size, the bus factor or the group size is unknown.
+    The bandwidth is NaN if a size, the bus factor or the group size is unknown.
     """
     m = seen.matched
     at, size = place[m], seen.bytes[m]

@@ -1,4 +1,4 @@
-"""Bytes between ranks: point-to-point messages, and all-to-alls with reported splits."""
+"""Bytes sent between ranks in point-to-point messages and all-to-alls."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MOST_PAIRS = 1 << 16
 
 
 def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None]) -> Frame | None:
-    """Returns the bytes sent from rank to rank; None if no message has a known size.
+    """Returns the bytes sent from rank to rank, or None if no message has a known size.
 
     ``calls`` has the matched calls of all workers, ``members`` has the ranks of each ``group_code``, and ``ranks``
-    has the rank of each worker. If both ends of a message are loaded, it counts once, with the sender's size. A
-    message is omitted if its size or one of its ends is unknown.
+    has the rank of each worker. If both ends of a message are loaded, the message counts once, with the sender's
+    size. Messages of unknown size or with an unknown end are omitted.
     """
     known_ranks = _ranks(calls, ranks)
     own = known_ranks[numbers_of(calls, "worker")]
@@ -65,10 +65,10 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
 
 
 def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -> Series:
-    """Returns a matrix of bytes. Rows are senders, columns are receivers.
+    """Returns a matrix of sent bytes. Rows are senders, and columns are receivers.
 
-    If there are more than ``MOST_DRAWN`` ranks, they are grouped by node. Without known nodes, they are grouped
-    into blocks of neighbouring ranks. ``nodes`` maps ranks to nodes.
+    More than ``MOST_DRAWN`` ranks are grouped by node, or into blocks of neighbouring ranks if nodes are unknown.
+    ``nodes`` maps ranks to nodes.
     """
     source, target, size = (frame.data[key].to_numpy() for key in ("source_rank", "destination_rank", "traffic_bytes"))
     ranks = np.unique(np.concatenate((source, target)))
@@ -91,7 +91,7 @@ def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -
 
 
 def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64]:
-    """Kind of the matrix rows (rank, node or block), their titles, and the row of each rank."""
+    """Returns the kind of the matrix rows (rank, node or block), the row titles, and the row of each rank."""
     if len(ranks) <= MOST_DRAWN:
         return "rank", [str(rank) for rank in ranks.tolist()], np.arange(len(ranks))
     named = [nodes.get(rank) for rank in ranks.tolist()]
@@ -109,7 +109,7 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
 
 @dataclass(frozen=True, eq=False)
 class _Messages:
-    """Messages: one row per message.
+    """Messages between ranks: one row per message.
 
     ``row`` is the call that reports the message. ``differs`` marks messages whose ends report different sizes.
     """
@@ -130,7 +130,7 @@ class _Messages:
 
 
 def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
-    """Rank of each worker; -1 = unknown.
+    """Returns the rank of each worker (-1 = unknown).
 
     A rank that is not reported comes from the sends and receives of the worker.
     """
@@ -145,10 +145,9 @@ def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
 
 
 def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
-    """Point-to-point messages. A receive counts only if its sender is not loaded or lacks the call.
+    """Returns point-to-point messages. A receive counts only if its sender is not loaded or lacks the call.
 
-    Between two ranks, only unmatched sends or only unmatched receives count, whichever are more. So no message
-    counts twice.
+    Between two ranks, unmatched sends or unmatched receives count, whichever are more. So no message counts twice.
     """
     collective, names = texts_of(calls, "collective")
     is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
@@ -171,7 +170,7 @@ def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Message
 
 
 def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool, Bool]:
-    """Index of the matching call of each send and receive, and whether there is one.
+    """Returns the index of the matching call of each send and receive, and whether a matching call exists.
 
     If two ranks have equally many unmatched sends and receives, these are paired in order. ``ends`` is a code for
     both ranks, valid where ``known`` is set. The third result marks unmatched calls between two ranks that have
@@ -195,7 +194,7 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
 
 
 def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
-    """Messages of all-to-alls that report their splits. A received split counts only if its sender reports none."""
+    """Returns messages of all-to-alls that report splits. A received split counts only if its sender reports none."""
     unit = _units(calls)
     sent, received_parts = (
         _split_messages(calls, key, members, own, unit) for key in ("sent_splits", "received_splits")
@@ -226,17 +225,20 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) 
 
 
 def _more_received(ends: Int64, sent: Bool, received: Bool) -> Bool:
-    """Marks messages between two ranks that have more unmatched receives than sends. Only the receives count then."""
+    """Marks messages between two ranks with more unmatched receives than sends.
+
+    Only the receives count in this case.
+    """
     sent_count, received_count = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, received))
     found: Bool = (sent_count < received_count)[ends]
     return found
 
 
 def _units(calls: pa.Table) -> Int64:
-    """Bytes per unit of the splits of each call; 0 for unknown dtypes. A unit is an element or a row of elements.
+    """Returns the bytes per unit of the splits of each call (0 for unknown dtypes).
 
-    Splits count rows if the bytes of the call are a multiple of the sum of its splits. Rows have equal sizes on all
-    ranks of a collective.
+    A unit is an element or a row of elements. Splits are in rows if the bytes of the call are a multiple of the sum
+    of the splits. Rows have equal sizes on all ranks of a collective.
     """
     dtype, names = texts_of(calls, "dtype")
     width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
@@ -261,7 +263,7 @@ def _lengths(lists: pa.Array) -> Int64:
 
 
 def _split_messages(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
-    """Messages that the splits in column ``key`` describe.
+    """Returns the messages that the splits in column ``key`` describe.
 
     Calls with an unknown dtype, rank or group are skipped.
     """

@@ -68,7 +68,6 @@ _BOUND_TITLES = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
 
 class Distributed(DeclaredView, entry=VIEW):
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant, because a part contains all steps and ``answer`` selects from them."""
         return ()
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -80,8 +79,8 @@ class Distributed(DeclaredView, entry=VIEW):
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page, or a page of one table, from all parts or from the result of ``join``.
 
-        The parameter ``measure`` limits the answer to the heat map and quantiles of that measure. The parameter
-        ``of`` limits it to the sentence about that worker.
+        With the parameter ``measure``, returns only the heat map and quantiles of this measure. With the parameter
+        ``of``, returns only the sentence about this worker.
         """
         joined = parts[0] if is_merged(parts) else join_again(parts)
         if params.table == PARTNERS:
@@ -138,9 +137,10 @@ def _meetings(data: JobData, params: Params) -> Frame:
 
 
 def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
-    """Selected steps. If traces are restricted to a time window, only the steps common to all workers.
+    """Returns the selected steps. If traces are restricted to a time window, only steps of all workers are
+    returned.
 
-    Raises BadRequest if there are no such steps.
+    Raises BadRequest if no step is common to all workers.
     """
     if params.steps is not None or joined.coverage.window is None:
         return params.steps
@@ -204,13 +204,13 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 
 
 def _exposed(data: JobData, rows: list[Row]) -> list[Figure]:
-    """Share of exposed communication, over the workers that have no missing kernels."""
+    """Returns the share of exposed communication, over the workers without missing kernels."""
     share = exposed_share([row for row in rows if row["worker"] not in data.reported.cut])
     return [] if share is None else [METRICS.figure("communication_exposed", share)]
 
 
 def _latency(data: JobData, rows: list[Row]) -> Figure:
-    """Communication time of a single worker. It is divided by the number of steps if there are any."""
+    """Returns the communication time of a single worker, per step if the recording has steps."""
     count = int(data.step_counts[0])
     whole = total_of(in_steps(data, rows), "latency_ns")
     if not count:
@@ -224,7 +224,7 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
 
 
 def _slowest_rank(data: JobData) -> list[Figure]:
-    """The costliest straggler, its cost and its cause; empty if there is no straggler."""
+    """Returns the costliest straggler, its cost and its cause. Without a straggler, the result is empty."""
     report = straggler_report(data)
     if not report.costly:
         return []
@@ -250,7 +250,7 @@ def _slowest_rank(data: JobData) -> list[Figure]:
 
 
 def _bus_bandwidth(operations: Frame) -> list[Figure]:
-    """Bus bandwidth of the collective with most bytes."""
+    """Returns the bus bandwidth of the collective with the most bytes."""
     collective, bandwidth = largest_collective(operations)
     return (
         [METRICS.figure("bus_bandwidth", bandwidth, f"Bus bandwidth of {collective}, mean")]

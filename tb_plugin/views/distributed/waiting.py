@@ -30,7 +30,7 @@ MIN_EXCESS_PART = 20
 class Waiting:
     """Wait and transfer: one row per call.
 
-    In unmatched calls, ``workers`` and ``transfer_ns`` are 0, and other columns are -1.
+    For unmatched calls, ``workers`` and ``transfer_ns`` are 0, and other columns are -1.
     """
 
     workers: Int64
@@ -47,8 +47,8 @@ class Waiting:
 def waits_and_transfers(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_here: bool) -> Waiting:
     """Splits the duration of matched calls into wait and transfer.
 
-    ``label`` is the result of ``match``. ``group_size`` is the size of each call's group (-1 = unknown). If
-    ``all_here``, all ranks of the job are loaded, so groups of unknown size are complete.
+    ``label`` is the result of ``match``. ``group_size`` is the size of each call's group (-1 = unknown).
+    ``all_here`` means that all ranks of the job are loaded, so groups of unknown size are complete.
     """
     rows = np.flatnonzero(label >= 0)
     order = rows[np.lexsort((calls.worker[rows], dur_ns[rows], label[rows]))]
@@ -87,11 +87,12 @@ def waits_and_transfers(calls: Calls, label: Int64, dur_ns: Int64, group_size: I
 
 
 def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
-    """Median transfer time of complete collectives with the same signature, and the longest normal transfer.
+    """Returns the median transfer time of complete collectives with the same signature, and the longest normal
+    transfer.
 
     The limit is the largest of median + 3 robust standard deviations, median + 2 (95th percentile - median), and
-    1.05 median. If there are few complete collectives, the limit is at least 2 medians, or 1.5 if their times are
-    similar. If there are fewer than two, there is no limit.
+    1.05 median. With few complete collectives, the limit is at least 2 medians, or 1.5 if the times are similar.
+    With fewer than two complete collectives, nothing is limited.
     """
     _, of = np.unique(signature, return_inverse=True)
     kinds = int(of.max(initial=-1)) + 1
@@ -109,11 +110,11 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
 
 
 def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns intervals of wait: the worker that causes each, its key, and its length in ns.
+    """Returns time ranges of wait: the worker that causes each wait, the key of the wait, and its length in ns.
 
     ``key`` is one worker in one step. Each call waits for worker ``last`` from ``start`` to ``moving``, and
-    transfers until ``end``. Overlapping waits with the same key and cause count once. Time in which another call
-    transfers is subtracted.
+    transfers until ``end``. Overlapping waits with the same key and cause count once. The time in which another
+    call transfers is subtracted.
     """
     # Places number the distinct times of all keys; ``time`` is the time of each place.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))

@@ -1,4 +1,4 @@
-"""The events behind a table row, or details of one event."""
+"""Events of a table row, or details of one event."""
 
 from __future__ import annotations
 
@@ -180,9 +180,7 @@ def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
 
 
 def _launched(trace: TraceTable, row: int) -> int:
-    """Returns the first device work that this call launched, or that was launched by a call directly in this
-    operator; -1 = none.
-    """
+    """Returns the first device work launched by this call, or by a direct child of this operator (-1 = none)."""
     found = _first(trace.launch, row)
     work = _work_of(trace, row)
     return found if found != MISSING or not len(work) else int(work[0])
@@ -368,7 +366,7 @@ def _modules(trace: TraceTable, around: list[int]) -> str:
 
 
 def _python(trace: TraceTable, row: int) -> int:
-    """Returns the innermost Python call that encloses the event, its operator or its launch; -1 = none."""
+    """Returns the innermost Python call around the event, around its operator or around its launch (-1 = none)."""
     for start in (row, int(trace.operator[row]), int(trace.launch[row])):
         if start != MISSING and trace.python_parent[start] != MISSING:
             return int(trace.python_parent[start])

@@ -1,8 +1,8 @@
-"""Nodes of an execution trace and the tensors that connect them.
+"""Nodes of an execution trace and the tensors that connect the nodes.
 
 Node ids increase in start order, so a node ends with its last descendant. The producer of a tensor is the last
-earlier node that outputs the tensor. If such nodes are nested, the innermost one is the producer. The users of a
-tensor are the later nodes that read it, until another node outputs it again.
+earlier node that outputs the tensor. If several nested nodes output the tensor, the innermost node is the producer.
+The users of a tensor are the later nodes that read the tensor, until another node outputs the tensor again.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
         return tuple(params.get(key) for key in _NODE_PARAMETERS)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
-        """Returns all nodes, or only the node selected by ``function_id`` or ``node_number``.
+        """Returns all nodes, or the one node that ``function_id`` or ``node_number`` selects.
 
-        Raises BadRequest, NotFoundError.
+        Raises BadRequest for an invalid parameter, and NotFoundError for an unknown node.
         """
         coverage = CoverageInfo(complete=trace.report.complete)
         if (row := _selected_place(trace, params)) is not None:
@@ -134,7 +134,10 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 
 
 def _selected_place(trace: ExecutionTrace, params: Params) -> int | None:
-    """Returns the index of the selected node, or None if no node is selected. Raises BadRequest, NotFoundError."""
+    """Returns the index of the selected node, or None if no node is selected.
+
+    Raises BadRequest for an invalid parameter, and NotFoundError for an unknown node.
+    """
     for key, (column, what) in _NODE_PARAMETERS.items():
         wanted = int_param(params, key)
         if wanted is None:
@@ -212,9 +215,9 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
 
 
 def _maker(givers: Int64, last: Int64, row: int) -> int | None:
-    """Returns the last node that outputs a tensor before node ``row`` starts.
+    """Returns the last node that outputs a tensor before node ``row`` starts, or None.
 
-    If such nodes are nested, returns the innermost one. None if there is none.
+    If several nested nodes output the tensor, returns the innermost node.
     """
     over = givers[last[givers] < row]
     if not len(over):

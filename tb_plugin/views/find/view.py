@@ -113,7 +113,7 @@ def _bins(params: Params) -> int:
 
 
 def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
-    """Returns which events contain the text. ``place`` sets where to search: in names, in arguments, or in both."""
+    """Returns a mask of the events that contain the text. ``place`` selects names, arguments, or both."""
     everywhere: Int64 | slice = slice(None)
     texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
     if place != "args":
@@ -135,9 +135,9 @@ def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) ->
 
 
 def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
-    """Returns which numbers equal the search text.
+    """Returns a mask of the numbers that equal the search text.
 
-    A number that only contains the text does not match, because there would be too many hits.
+    Numbers that only contain the text do not match, because too many numbers would.
     """
     distinct, which = np.unique(values, return_inverse=True)
     hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]

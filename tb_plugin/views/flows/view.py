@@ -1,4 +1,4 @@
-"""Arrows between events, in a window or around one event."""
+"""Arrows between events, in a time window or at one event."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
         return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the arrows of ``event`` if it is given, otherwise the arrows in ``[start_ns, end_ns)``.
+        """Returns the arrows of the parameter ``event``, or without ``event`` the arrows in ``[start_ns, end_ns)``.
 
         Raises BadRequest for an unknown event or kind, or for an invalid range or number.
         """
@@ -79,7 +79,7 @@ def _most(params: Params) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Arrows:
-    """All arrows of a trace, each from event ``tail`` to event ``head``. Sorted by (tail, head)."""
+    """All arrows of a trace, each from event ``tail`` to event ``head``, sorted by (tail, head)."""
 
     tail: Int32
     head: Int32
@@ -96,7 +96,7 @@ def arrows_of(trace: TraceTable) -> Arrows:
     - ``operator``: from an operator to device work that has no recorded launch.
     - ``sync``: from a call to a wait on a device row, or to a graph node without device work.
     - ``forward_backward``: from a forward operator to its backward operator.
-    - ``recorded``: all other arrows in the trace. They keep their recorded names.
+    - ``recorded``: all other arrows in the trace. Arrows of this kind have their recorded names.
 
     An event has at most one incoming arrow of each kind, but may have several of kind ``recorded``.
     """
@@ -137,8 +137,9 @@ def _by_head(arrows: Arrows, chosen: Int64) -> Int64:
 def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
     """Returns three groups of arrows, each sorted by time.
 
-    The first group leads to the event's own device work. The second has the event's other links (forward, backward,
-    recorded). The third leads to the device work of the operators at the other ends of these links.
+    Arrows of the first group point to device work of the event. Arrows of the second group are the event's other
+    links (forward, backward, recorded). Arrows of the third group point to device work of the operators at the
+    other ends of these links.
     """
     work = ~_is_link(arrows)
     if of_kind(trace.kind[[event]], *ON_DEVICE)[0]:
@@ -168,7 +169,7 @@ def _is_link(arrows: Arrows) -> Bool:
 
 
 def _inside(trace: TraceTable, rows: npt.NDArray[np.integer], event: int) -> Bool:
-    """Returns whether each row is the event itself, or starts inside the event on the same thread."""
+    """Returns whether each row is the event itself, or starts on the same thread inside the event."""
     began = (rows > event) & (trace.start_ns[rows] < trace.start_ns[event] + trace.dur_ns[event])
     inside: Bool = (rows == event) | began & (trace.track[rows] == trace.track[event])
     return inside

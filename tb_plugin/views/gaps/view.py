@@ -1,7 +1,7 @@
-"""Idle time of devices and streams, with its cause.
+"""Idle time of devices and streams, with the cause.
 
 In a device gap, no stream of the device is busy. A stream gap is the time between two consecutive pieces of work on
-a stream. The launch of the next work explains a gap. Either the launch was late because its thread was busy, or the
+a stream. The launch of the next work explains a gap: either the launch was late because its thread was busy, or the
 launch was early and the work waited on the device.
 """
 
@@ -134,9 +134,9 @@ class Gaps(DeclaredView, entry=VIEW):
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "min_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the gaps that last at least ``min_ns`` and overlap ``[start_ns, end_ns)``.
+        """Returns the gaps that last at least ``min_ns`` and overlap ``[start_ns, end_ns)``, by default all gaps.
 
-        By default returns all gaps. Raises BadRequest.
+        Raises BadRequest for an invalid parameter.
         """
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
@@ -158,7 +158,7 @@ class Gaps(DeclaredView, entry=VIEW):
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Gaps as columns. A gap may be a stream gap, a device gap, or both.
+    """Gaps as columns. A gap may be a stream gap, a device gap, or both kinds.
 
     ``next`` is the row of the work after the gap. ``streams`` is the number of streams with work.
     """
@@ -209,7 +209,7 @@ def _all_gaps(trace: TraceTable) -> _Found:
 
 
 def _place(values: Int64, wanted: Int64) -> Int64:
-    """Returns the index of each ``wanted`` number in ``values``; -1 = not found. ``values`` must be distinct."""
+    """Returns the index of each ``wanted`` number in ``values`` (-1 = not found). ``values`` must be distinct."""
     order = np.argsort(values, kind="stable")
     at = np.searchsorted(values[order], wanted)
     found = np.append(order, MISSING)[at]
@@ -222,7 +222,7 @@ def _of_device(busy: Ranges, start: Int64, rows: Int64) -> tuple[Int64, Int64, I
 
 
 def _longest(found: _Found) -> Int64:
-    """Returns the indices of the gaps to list: first device gaps, then stream gaps, each longest first."""
+    """Returns the indices of the gaps to show: first device gaps, then stream gaps, each sorted longest first."""
     order: Int64 = np.lexsort((found.next, found.start_ns, found.start_ns - found.end_ns, ~found.of_device))[:LISTED]
     return order
 
@@ -296,7 +296,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
 
 
 def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
-    """Returns, for each gap, the device's main idle cause and the time of this cause.
+    """Returns, for each gap, the device's main idle cause and the idle time with this cause.
 
     The cause is ``len(Cause)`` if the device is not idle during the gap.
     """
@@ -314,7 +314,7 @@ def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
 
 @dataclass(frozen=True, eq=False)
 class _HostActivity:
-    """Longest activity of the launching thread during each gap, and the operator of that activity.
+    """Longest activity of the launching thread during each gap, and the operator of this activity.
 
     Names are string ids (-1 = none).
     """
@@ -344,7 +344,8 @@ def _host_did(trace: TraceTable, gaps: _Found) -> _HostActivity:
 def _why(gaps: _Found, did: _HostActivity, cause: Int64) -> pa.Array:
     """Returns the cause of each gap in words.
 
-    For device gaps it is the idle cause, as in the Idle view. For stream gaps it is derived from the launch.
+    The cause of a device gap is the idle cause, as in the Idle view. The cause of a stream gap is derived from the
+    launch.
     """
     silent = did.name == MISSING
     of_stream = (did.launched & ~did.late, ~did.launched | silent, did.waits)

@@ -1,4 +1,4 @@
-"""Selected graph replays and their device work."""
+"""Selected graph replays and the device work of the replays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Device work of the selected replays, sorted by replay and node; -1 = missing."""
+    """Device work of the selected replays, sorted by replay and node (-1 = missing)."""
 
     row: Int64
     of: Int64
@@ -45,7 +45,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """Selected graph replays, sorted by time. -1 = missing."""
+    """Selected graph replays, sorted by time (-1 = missing)."""
 
     replays: Replays
     graph: Int64
@@ -65,7 +65,7 @@ class Account:
 
 
 def account_of(trace: TraceTable, chosen: Bool) -> Account:
-    """Returns the replays that contain selected device work, and this work."""
+    """Returns the replays that contain selected device work, and the selected device work."""
     replays = replays_of(trace)
     size = np.diff(replays.begin)
     every = np.repeat(np.arange(len(replays)), size)
@@ -117,7 +117,7 @@ def _known(
 
 
 def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) -> Int64:
-    """Returns the device's idle time between each replay and the previous one; -1 for the first replay."""
+    """Returns the device's idle time between each replay and the previous replay (-1 for the first replay)."""
     found = np.full(len(start), MISSING, np.int64)
     device = np.full(len(start), MISSING, np.int64)
     device[of[::-1]] = trace.device[row[::-1]]
@@ -131,7 +131,7 @@ def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) ->
 
 
 def usual_launch_ns(trace: TraceTable) -> int | None:
-    """Returns the median duration of calls that launch one piece of work. None if there are no such calls."""
+    """Returns the median duration of calls that launch one piece of work, or None without such calls."""
     launched = trace.launch[of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING)]
     calls, count = np.unique(launched, return_counts=True)
     calls = calls[(count == 1) & ~trace.calls_that(CallRole.GRAPH)[calls]]
@@ -141,7 +141,9 @@ def usual_launch_ns(trace: TraceTable) -> int | None:
 
 
 def labels_of(replays: Replays) -> list[str]:
-    """Returns the name of each graph: its recorded id if no other graph has this id, otherwise its number."""
+    """Returns the name of each graph: the recorded id if no other graph has the same id, otherwise the graph's
+    number.
+    """
     recorded = replays.graphs.recorded.tolist()
     times = Counter(recorded)
     return [
@@ -151,6 +153,6 @@ def labels_of(replays: Replays) -> list[str]:
 
 
 def tied_times(work: Work) -> dict[Tie, int]:
-    """Returns the device time for each way of matching work. The times add up to the device time of all work."""
+    """Returns the device time for each way of matching work to operators. The times add up to the total device time."""
     total = sum_by(work.tie, work.dur_ns, len(Tie))
     return {tie: int(total[tie]) for tie in Tie if tie != Tie.LAUNCHED}

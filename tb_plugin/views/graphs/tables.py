@@ -37,7 +37,7 @@ _MAX_LENGTHS_TRIED = 32
 
 @dataclass(frozen=True)
 class Repeated:
-    """A repeated part of a sequence: ``count`` repeats of ``length`` items, starting at ``begin``."""
+    """A repeated part of a sequence: ``count`` repeats of ``length`` items, from index ``begin``."""
 
     begin: int
     length: int
@@ -50,11 +50,10 @@ class Repeated:
 
 
 def repeated_part(token: npt.NDArray[np.integer], weight: Int64) -> Repeated | None:
-    """Returns the repetition that covers most of a sequence. If several cover the same number of items, returns the
-    shortest. None if nothing repeats.
+    """Returns the repetition that covers most of a sequence, or None if nothing repeats.
 
-    If the repetition can start at several items, it starts where the items it covers have the largest total
-    ``weight``.
+    If several repetitions cover equally many items, returns the shortest one. If the repetition can start at
+    several items, the start with the largest total ``weight`` of covered items is used.
     """
     best: Repeated | None = None
     for length in _lengths(token):
@@ -175,7 +174,7 @@ def parts_of(account: Account) -> Parts:
 
 
 def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
-    """Returns the nodes of each graph in order. Times are sums over all replays that have the same nodes."""
+    """Returns the nodes of each graph in order. Times are summed over all replays with the same nodes."""
     work = account.work
     known = np.flatnonzero(work.node != MISSING)
     groups = group(work.node[known])
@@ -235,7 +234,7 @@ def replays_table(account: Account) -> Frame:
 
 
 def refusals_table(trace: TraceTable, account: Account) -> Frame:
-    """Returns the reasons why captures do not match the graphs that were replayed."""
+    """Returns the reasons why captures do not match the replayed graphs."""
     labels, shown = labels_of(account.replays), set(account.graph.tolist())
     refused = [each for each in origins_of(trace).refusals if each.graph in shown]
     data = {

@@ -1,4 +1,4 @@
-"""Graphs: replayed device time, its operators and savings."""
+"""Graphs: replayed device time, operators of the replays, and savings."""
 
 from __future__ import annotations
 

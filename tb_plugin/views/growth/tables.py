@@ -24,7 +24,7 @@ MOST_BLOCKS = 100_000
 
 
 def growth_frame(device: DeviceLevels) -> Frame:
-    """Returns the bytes that each stack retains per step. Stacks are ranked by bytes times confidence."""
+    """Returns the bytes that each stack retains per step. Stacks are sorted by bytes times confidence."""
     growth = growth_of(device)
     rows = growth.ranked()
     words, stack = stack_words(device.snapshot), growth.stack[rows]
@@ -113,9 +113,8 @@ def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
 
 
 def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns the blocks that exist after event ``first``, after event ``second``, or after both.
-
-    The largest block comes first.
+    """Returns the blocks that exist after event ``first``, after event ``second``, or after both events, largest
+    first.
     """
     begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
     one, other = ((begin <= at) & (freed > at) for at in (first, second))

@@ -1,4 +1,4 @@
-"""Memory retained per step, and changes between two events."""
+"""Memory that is retained per step, and changes between two events."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
 
 
 def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
-    """Returns the two events to compare, the earlier one first.
+    """Returns the two events to compare, the earlier event first.
 
-    By default, these are the end of the first step and the end of the last step. Without steps, they are the start
-    and end of the history.
+    By default, these are the end of the first step and the end of the last step, or the start and end of a history
+    without steps.
     """
     known = len(steps) > WARM_UP
     at, against = moment_of(device, params), moment_of(device, params, "against")

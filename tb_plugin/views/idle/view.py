@@ -99,7 +99,7 @@ class _Chosen:
 
     @property
     def ratio(self) -> float | None:
-        """Returns idle time divided by (step time minus unrecorded work). Each is summed over all devices."""
+        """Returns idle time divided by step time without unrecorded work, each summed over all devices."""
         length = int((self.end_ns - self.start_ns).sum()) * len(self.devices) - self.unrecorded_ns
         return self.idle_ns / length if length else None
 

@@ -41,7 +41,7 @@ _NOT_STATED = "not stated"
 
 
 def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
-    """Returns the ``STATISTICS`` columns of each group, computed from the durations of its kernels."""
+    """Returns the ``STATISTICS`` columns of each group, computed from kernel durations."""
     calls, total = groups.count(), groups.sum(dur)
     p50, p99 = groups.percentiles(dur, 0.5, 0.99)
     data = {
@@ -58,7 +58,10 @@ def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
 
 
 def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
-    """Returns the tables of kernel properties that the profile reports. Empty if it reports none."""
+    """Returns the tables of kernel properties that the profiler reports.
+
+    Without reported properties, the result is empty.
+    """
     facts, frames = trace.recorder.kernels, dict[str, Frame]()
     if not facts.first:
         return frames
@@ -78,9 +81,9 @@ def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
 
 
 def core_times(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
-    """Returns the kernel time by kind of device core. None if the profile does not report the kind.
+    """Returns the kernel time by kind of device core, or None if the profiler does not report the kind.
 
-    If ``linked``, each slice links to the table by type and core.
+    If ``linked``, each slice of the chart links to the table by type and core.
     """
     core = first_reported_text(trace, trace.recorder.kernels.core, kernels)
     if not (core != MISSING).any():

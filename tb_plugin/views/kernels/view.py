@@ -1,4 +1,4 @@
-"""Kernel time by name and launch configuration, and copies."""
+"""Kernel time by name and launch configuration, and time of copies."""
 
 from __future__ import annotations
 
@@ -105,7 +105,10 @@ class Kernels(DeclaredView, entry=VIEW):
 
 
 def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
-    """Returns the selected kernels. The parameter ``communication=0`` excludes collectives. Raises BadRequest."""
+    """Returns the selected kernels.
+
+    ``communication=0`` excludes collectives. Raises BadRequest for an invalid value.
+    """
     chosen = params.get("communication", "1")
     if chosen not in ("0", "1"):
         raise BadRequest("communication is 0 or 1.", "communication", f"Got {chosen[:40]!r}.")
@@ -216,7 +219,7 @@ def _known(values: Int64) -> pa.Array:
 def _copies(trace: TraceTable, copies: Int64) -> Frame:
     """Returns memcpys and memsets, grouped by name and recorded direction.
 
-    The bandwidth is computed only from events with a known size.
+    Events of unknown size do not count for the bandwidth.
     """
     direction = np.asarray(_section(trace, "direction")[copies], np.int64)
     stated = bool((direction != MISSING).any())

@@ -1,8 +1,8 @@
 """Repeated kernel sequences: candidates for fusion or CUDA graphs.
 
-Sequences of n kernels are built from frequent sequences of n - 1 kernels. The id of a sequence combines the ids of
-two shorter sequences: the one without its last kernel and the one without its first. The cost of each length is
-therefore proportional to the number of frequent sequences that remain.
+Frequent sequences of n kernels are built from frequent sequences of n - 1 kernels. The id of a sequence combines
+the ids of two shorter sequences: without the last kernel, and without the first kernel. So the cost of each length
+is proportional to the number of frequent sequences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROUNDS = 4
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """A kernel sequence and its repeats. Two listed sequences never share a kernel."""
+    """A kernel sequence and its repeats. Two sequences in the result never share a kernel."""
 
     length: int
     first: Int64
@@ -66,7 +66,7 @@ class _Candidate:
 
 
 def repeated_sequences(trace: TraceTable, chosen: Bool) -> list[Repeat]:
-    """Returns repeated sequences of the selected kernels, longest gap time first."""
+    """Returns repeated sequences of the selected kernels, sorted by gap time, longest first."""
     stream = _stream(trace, chosen)
     found: list[Repeat] = []
     for _ in range(ROUNDS):
@@ -116,9 +116,10 @@ def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
 
 
 def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]) -> Bool:
-    """Returns whether the host starts a wait for the device between each kernel and the next.
+    """Returns whether the host starts to wait for the device between each kernel and the next kernel.
 
-    The time between two kernels is taken from their launches, or from their starts if a launch is not recorded.
+    The time between two kernels is the time between their launches, or between their starts if a launch is not
+    recorded.
     """
     waits = np.flatnonzero((trace.kind == EventKind.RUNTIME) & waits_for_device(trace))
     begins = np.sort(trace.start_ns[waits])
@@ -150,10 +151,7 @@ class _Frequent:
 
 
 def _candidates(stream: _Stream) -> list[_Candidate]:
-    """Returns the sequences to compare.
-
-    They are sorted by gap time, kernel time and length (largest first), then by start.
-    """
+    """Returns the sequences to compare, sorted by gap time, kernel time and length (largest first), then by start."""
     found: list[_Candidate] = []
     number = np.append(stream.symbol, MISSING)
     shorter: _Frequent | None = None
@@ -173,10 +171,7 @@ def _candidates(stream: _Stream) -> list[_Candidate]:
 
 
 def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
-    """Returns the frequent sequences that have one more kernel.
-
-    They are built from pairs of overlapping shorter sequences.
-    """
+    """Returns the frequent sequences with one more kernel, built from pairs of overlapping shorter sequences."""
     at = np.flatnonzero(stream.joined & (number[:-1] != MISSING) & (number[1:] != MISSING))
     of, count = number_groups(number[at] * (len(stream.row) + 1) + number[at + 1])
     often = np.bincount(of, minlength=count) >= LEAST
@@ -190,7 +185,7 @@ def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
 
 
 def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number: Int64) -> list[_Candidate]:
-    """Returns the sequences that are not part of a longer, equally frequent sequence."""
+    """Returns the sequences that are not contained in a longer, equally frequent sequence."""
     wanted = some.good.copy()
     if longer is not None:
         for shift in (0, 1):
@@ -212,7 +207,7 @@ def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number:
 def _without_overlaps(some: _Frequent) -> Bool:
     """Returns the occurrences that overlap no earlier occurrence.
 
-    Only sequences of two equal kernels can overlap themselves.
+    Only sequences of two equal kernels can overlap with themselves.
     """
     of, at = some.of, some.at
     if some.length > 2 or not len(at):

@@ -66,7 +66,7 @@ CALLERS = ("name", "operator", "caller_phase", "caller_frame")
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """Selected runtime calls, sorted by time. Columns are as in ``RuntimeCalls``."""
+    """Selected runtime calls, sorted by time, with the same columns as ``RuntimeCalls``."""
 
     row: Int64
     spans: Spans

@@ -29,7 +29,7 @@ def findings_of(
     calls: DriverCalls,
     failures: Failures,
 ) -> Notices:
-    """Returns the findings about these devices, most important first."""
+    """Returns the findings about ``devices``, most important finding first."""
     driver = driver_notice(calls, scene.trace.recorder, Link("timeline", {}, "Show in timeline"))
     found: list[Notice | None] = [notice_of(scene.trace, failures)] if len(failures.row) else []
     found += [driver if devices and not devices[0].is_host else None]

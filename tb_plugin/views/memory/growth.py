@@ -72,9 +72,9 @@ CACHE = Check(
 
 @dataclass(frozen=True, eq=False)
 class _Remaining:
-    """Blocks that outlive their step, one row per owner and step.
+    """Blocks that outlive their step: one row per owner and step.
 
-    The last step is excluded: its blocks may still be released in the next step.
+    The last step is excluded, because its blocks may still be released in the next step.
     """
 
     owner: Int64
@@ -105,14 +105,14 @@ class _Remaining:
 def _first(steps: int) -> int:
     """Returns the first step to compare.
 
-    If there are at least three, it is the second one: the first step also allocates memory that lasts for the whole
+    With at least three steps, this is the second step, because the first step also allocates memory for the whole
     run.
     """
     return 1 if steps >= MIN_STEPS else 0
 
 
 def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
-    """Returns the findings on leaks and caches. Empty if there are too few steps."""
+    """Returns the findings about leaks and caches. With too few steps, the result is empty."""
     steps = _whole_steps(scene)
     if len(steps) < MIN_STEPS or not of.stays.any() or not scene.window.is_end_recorded:
         return []
@@ -125,7 +125,7 @@ def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
 def _whole_steps(scene: Scene) -> Int64:
     """Returns the indices of the recorded steps that lie completely in the window.
 
-    Empty if these steps are not adjacent.
+    If these steps are not adjacent, the result is empty.
     """
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded:
@@ -161,7 +161,7 @@ def _remaining(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _R
 
 
 def _leaks(kept: _Remaining) -> Bool:
-    """Returns which owners retain a similar number of bytes in every step."""
+    """Returns a mask of the owners that retain a similar number of bytes in every step."""
     later = kept.step >= kept.first
     ones = np.ones(len(kept.step), np.int64)
     low = np.full(len(kept.gone), np.iinfo(np.int64).max)
@@ -174,10 +174,10 @@ def _leaks(kept: _Remaining) -> Bool:
 
 
 def _caches(kept: _Remaining) -> Bool:
-    """Returns which owners fill a cache.
+    """Returns a mask of the owners that fill a cache.
 
-    Such an owner retains blocks of the first step and of at least two later steps, and retains more blocks than it
-    releases.
+    An owner that fills a cache retains blocks of the first step and of at least two later steps, and retains more
+    blocks than it releases.
     """
     ones = np.ones(len(kept.step), np.int64)
     first, later = kept.step == 0, kept.step > 0
@@ -188,7 +188,7 @@ def _caches(kept: _Remaining) -> Bool:
 
 
 def _growing_owners(kept: _Remaining, owners: Bool) -> Bool:
-    """Returns which of these owners increase allocated memory. The other owners only replace older blocks."""
+    """Returns a mask of the owners that increase allocated memory. Other owners only replace older blocks."""
     later = kept.step >= kept.first
     size = kept.by_owner(kept.bytes, later)
     oldest = np.zeros(len(kept.life), np.int64)
@@ -252,7 +252,7 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Remaining, owne
 
 
 def confidence_of(by_step: Int64) -> str:
-    """Returns how likely it is that the growth per step, given in bytes, is a leak: high, medium or low."""
+    """Returns how likely a leak causes the growth per step (bytes): high, medium or low."""
     if len(by_step) >= SURE_STEPS and by_step.min() >= SURE_STEADY * by_step.max():
         return "high"
     return "medium" if len(by_step) >= MIN_STEPS else "low"

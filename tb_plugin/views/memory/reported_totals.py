@@ -36,7 +36,7 @@ WIDTH = 800
 
 @dataclass(frozen=True, eq=False)
 class ReportedTotals:
-    """Numbers, payloads and tables of the totals that the profiler reports."""
+    """Numbers, payloads and tables of the allocator totals that the profiler reports."""
 
     facts: Mapping[str, Number] = field(default_factory=dict)
     payloads: Mapping[str, Payload] = field(default_factory=dict)
@@ -49,9 +49,9 @@ def reported_devices(trace: TraceTable) -> set[str]:
 
 
 def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> ReportedTotals:
-    """Returns the totals of the requested device, or of all devices if none is requested.
+    """Returns the reported totals of the requested device, by default of all devices.
 
-    Curves are for one device. Raises BadRequest.
+    Curves exist only for a single device. Raises BadRequest for an invalid parameter.
     """
     totals = _totals_of_device(totals_of(trace), params.get("device"))
     components = _totals_of_device(components_of(trace), params.get("device"))
@@ -73,7 +73,7 @@ def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> R
 
 
 def reported_notices(scene: Scene, device: Device) -> list[Notice]:
-    """Returns notices on profiles that report the operator of each allocation. Empty for other profiles."""
+    """Returns notices for profiles that report the operator of each allocation. Other profiles have no such notices."""
     trace, blocks = scene.trace, device.blocks
     if not len(trace.reported_memory.name):
         return []
@@ -120,7 +120,7 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
 
 
 def without_blocks(trace: TraceTable) -> Notices:
-    """Returns a notice that the trace records no blocks, with advice on how to record them."""
+    """Returns a notice that the trace contains no memory blocks, with advice on how to record blocks."""
     what = " and ".join(
         word for word, of in (("allocator totals", trace.totals), ("component totals", trace.components))
         if len(of.time_ns)
@@ -137,8 +137,7 @@ def _totals_of_device(every: Sequence[Totals], device: str) -> list[Totals]:
 def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
     """Returns the requested time range.
 
-    By default, it lasts from the first to the last total of the components, because a sampler may start before all
-    other events.
+    The default range contains all totals of the components, because a sampler may start before all other events.
     """
     if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
         return window

@@ -52,10 +52,7 @@ CHECK = Check(
 
 
 def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
-    """Returns the peak of reserved memory, and the bytes that were not allocated at any time during the peak.
-
-    None if unknown.
-    """
+    """Returns the peak of reserved memory, and the bytes that were never allocated during the peak; None if unknown."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0 or not device.has_totals:
         return None
@@ -89,7 +86,7 @@ def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
 
 
 def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice | None:
-    """Returns the finding on unused reserved memory and its cause. None if the unused memory is insignificant."""
+    """Returns the finding about unused reserved memory and its cause, or None if little memory is unused."""
     found = unused_of(device, scene.window)
     if found is None:
         return None
@@ -161,9 +158,7 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
 
 
 def varying_share(steps: StepBlocks) -> float:
-    """Returns the share of allocated bytes that are in blocks of varying sizes: sizes that do not occur in every
-    step.
-    """
+    """Returns the share of allocated bytes in blocks of varying sizes. Varying sizes do not occur in every step."""
     count = len(np.unique(steps.step))
     total = int(steps.bytes.sum())
     if count < 2 or not total:
@@ -175,7 +170,7 @@ def varying_share(steps: StepBlocks) -> float:
 
 
 def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
-    """Returns the finding on reserved memory that shrinks and grows again. None if this does not happen.
+    """Returns the finding about reserved memory that shrinks and grows again, or None.
 
     The finding contains the operator with the largest request after reserved memory shrank.
     """

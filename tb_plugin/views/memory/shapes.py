@@ -39,8 +39,8 @@ MIN_CALLS = 3
 
 @cached_by_argument
 def shaped_operator(trace: TraceTable) -> Int32:
-    """Returns, for each row, the nearest operator that has an input shape: the row itself or an enclosing operator.
-    -1 = none.
+    """Returns, for each row, the nearest operator with an input shape (-1 = none): the row itself or an enclosing
+    operator.
 
     Shapes of scalars are skipped.
     """
@@ -55,7 +55,7 @@ def shaped_operator(trace: TraceTable) -> Int32:
 
 @dataclass(frozen=True, eq=False)
 class Varying:
-    """Allocations of a device over the compared steps, one row per operator and input shape."""
+    """Allocations of a device over the compared steps: one row per operator and input shape."""
 
     name: Int32
     """String id of the operator."""
@@ -72,11 +72,10 @@ class Varying:
 
 
 def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: bool) -> Varying | None:
-    """Returns the input shapes in the complete steps in ``times``. None if the trace has no shapes or too few
-    steps.
+    """Returns the input shapes in the complete steps in ``times``; None without shapes or with too few steps.
 
-    If there are at least three steps, the first is skipped: it also allocates memory that lasts for the whole run.
-    A driver call does not record its device, so driver calls are used only if the trace has a single device
+    With at least three steps, the first step is skipped, because it also allocates memory for the whole run. A
+    driver call does not record its device, so driver calls are used only if the trace has a single device
     (``is_only_device``).
     """
     trace = scene.trace
@@ -172,7 +171,7 @@ CHECK = Check(
 
 
 def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | None:
-    """Returns the finding that changing input shapes cause driver calls. None if they cause none."""
+    """Returns the finding that changing input shapes cause driver calls, or None."""
     if of is None or device.is_host:
         return None
     calls, spent = int(of.calls[of.varies].sum()), int(of.calls_ns[of.varies].sum())

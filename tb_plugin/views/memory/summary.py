@@ -30,7 +30,7 @@ _NO_OWNER = {
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
     """Returns two texts about the allocation that led to the peak.
 
-    The first has its operator and the top-level operator. The second has its module; "" if there is none.
+    The first text has the operator and the top-level operator. The second text has the module ("" = none).
     """
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
@@ -44,9 +44,7 @@ def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
 
 
 def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
-    """Returns the number of allocations in the window, and the total bytes of the allocations that were never
-    released.
-    """
+    """Returns the number of allocations in the window, and the total bytes of allocations that were never released."""
     inside = window.holds(device.time_ns)
     blocks = device.blocks
     kept = (blocks.allocation != MISSING) & (blocks.end == MISSING) & blocks.paired
@@ -55,7 +53,7 @@ def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
 
 
 def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Number]:
-    """Returns the numbers about the device, for use in reports."""
+    """Returns the numbers about the device for reports."""
     allocations, unreleased = counts_of(device, window)
     reserved = reserved_peak_of(device, window)
     facts: dict[str, Number] = {
@@ -113,7 +111,7 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
 def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
     """Returns bars of live memory by operator and by top-level operator.
 
-    If known, also by module, Python line and phase. The parts of each bar add up to the total.
+    If known, also returns bars by module, Python line and phase. The parts of each bar add up to the total.
     """
     outermost = _bar("live_outermost", f"Live {when} by top-level operator", "outermost_operator", device, live)
     bars = {
@@ -156,7 +154,7 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
 
 
 def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
-    """Returns the number of blocks in each state. Users filter the table of blocks with it."""
+    """Returns the number of blocks in each state, as a bar that filters the table of blocks."""
     states = blocks["block_state"].filter(pc.equal(blocks["device"], device.name))
     counts = [(row["values"], row["counts"]) for row in pc.value_counts(states.combine_chunks()).to_pylist()]
     about = METRICS["block_state"].definition
@@ -173,7 +171,7 @@ def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
 
 
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
-    """Returns the devices that users can choose, each with its peak."""
+    """Returns the devices that users can select, and the peak of each device."""
     about = METRICS["peak_allocated_bytes"]
     figures = [
         Figure(Metric(f"device.{d.name}", d.name, "bytes", about.definition, about.window),

@@ -27,7 +27,8 @@ Bool = npt.NDArray[np.bool_]
 class StepBlocks:
     """Blocks of a device that were allocated in a step of the window, grouped by owner.
 
-    Blocks without an address or with contradicting events are excluded, because their lifetime is unknown.
+    Blocks without an address or with contradicting events are excluded, because the lifetime of such blocks is
+    unknown.
     """
 
     block: Int64

@@ -15,7 +15,7 @@ NEAR = 0.8
 
 
 def least_bytes(trace: TraceTable, device: Device) -> int:
-    """Returns the number of bytes from which memory is significant on the device."""
+    """Returns the minimum number of bytes that is significant on the device."""
     return max(MIN_BYTES, int(MIN_MEMORY_SHARE * (memory_of(trace, device) or 0)))
 
 

@@ -33,7 +33,7 @@ LEVELS = {"allocated": "kernel", "active": "slice1", "reserved": "memcpy"}
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Totals of one allocator or component on a device, sorted by time."""
+    """Totals of one allocator or one component on a device, sorted by time."""
 
     name: str
     device: str
@@ -42,9 +42,9 @@ class Totals:
     """Bytes for each key of LEVELS; -1 = not reported at that time."""
 
     def peak(self, key: str, window: MemoryRange) -> tuple[int | None, int | None]:
-        """Returns the maximum in a window and the first time at which it is reached.
+        """Returns the maximum in a window, and the first time with this maximum.
 
-        Both are None if nothing is reported.
+        Maximum and time are None if nothing is reported.
         """
         values = self.levels.get(key)
         if values is None:
@@ -64,7 +64,7 @@ class Totals:
 
 @cached_by_argument
 def totals_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of each allocator, sorted by device. Per device, the largest reserved total comes first."""
+    """Returns the totals of each allocator, sorted by device, then by reserved total, largest first."""
     return tuple(_totals(trace, trace.totals))
 
 
@@ -100,7 +100,7 @@ def _devices(every: Sequence[Totals]) -> list[str]:
 
 
 def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
-    """Returns one row per device and allocator, with its peaks and their times."""
+    """Returns one row per device and allocator, with the allocator's peaks and the times of the peaks."""
     peaks = {key: [one.peak(key, window) for one in every] for key in LEVELS}
     data = {
         "allocator": pa.array([one.name for one in every], pa.large_string()),
@@ -153,7 +153,7 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
 
 
 def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns three numbers of components: all, those that used no memory, and those that only released memory."""
+    """Returns the number of components, of components without memory, and of components that only released memory."""
     peaks = [one.peak("reserved", window)[0] for one in every]
     only = sum(bool(one.levels) and bool((one.levels["reserved"] == RELEASE_WITHOUT_ALLOCATION).all()) for one in every)
     zero = sum(peak == 0 for peak in peaks)
@@ -170,7 +170,7 @@ def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of allocators, for use in reports."""
+    """Returns the peaks of allocators for reports."""
     return {
         f"memory.{one.device}.allocator.{one.name}.peak_{key}_bytes": one.peak(key, window)[0]
         for one in every
@@ -179,7 +179,7 @@ def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
 
 
 def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of components that used memory, for use in reports."""
+    """Returns the peaks of components that used memory, for reports."""
     peaks = {one: one.peak("reserved", window)[0] for one in components}
     return {
         f"memory.{one.device}.component.{one.name}.peak_reserved_bytes": most
@@ -189,7 +189,7 @@ def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[s
 
 
 def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the allocators that users can choose, each with its peak."""
+    """Returns the allocators that users can select, and the peak of each allocator."""
     figures = []
     for one in every:
         key = "reserved" if "reserved" in one.levels else "allocated"
@@ -202,7 +202,7 @@ def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the devices with reported totals, each with the largest reserved peak of its allocators."""
+    """Returns the devices with reported totals, and the largest reserved peak of each device's allocators."""
     about = METRICS["stated_peak_reserved_bytes"]
     figures = []
     for device in _devices(every):
@@ -213,9 +213,9 @@ def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
-    """Returns the peaks of the allocator ``chosen``, and their times.
+    """Returns the peaks of the allocator ``chosen``, and the times of the peaks.
 
-    If it is empty, returns the reserved peak of each allocator.
+    If ``chosen`` is empty, returns the reserved peak of each allocator.
     """
     device = every[0].device if every else ""
     if not chosen:
@@ -232,7 +232,8 @@ def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) ->
 
 
 def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, width: int) -> Series:
-    """Returns the curves of the allocator ``chosen``. If it is empty, returns the reserved bytes of each allocator.
+    """Returns the curves of the allocator ``chosen``, or the reserved bytes of each allocator if ``chosen`` is
+    empty.
 
     Downsampling keeps the lowest and highest value in every pixel column. Raises BadRequest for an unknown
     allocator.
@@ -270,9 +271,7 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
 
 
 def _latest(mine: int, owner: Int64, place: Int64, values: Int64) -> Int64:
-    """Returns the latest value of allocator ``mine`` after each row of the merged table; -1 before the allocator's
-    first value.
-    """
+    """Returns the latest value of allocator ``mine`` after each row of the merged table (-1 before its first value)."""
     at = np.where((owner == mine) & (values[np.where(owner == mine, place, 0)] >= 0), np.arange(len(owner)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
     return np.where(last < 0, MISSING, values[np.where(last < 0, 0, place[last])])

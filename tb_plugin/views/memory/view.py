@@ -1,4 +1,4 @@
-"""Allocated and reserved memory, block lifetimes, and the peak by operator."""
+"""Allocated and reserved memory, block lifetimes, and memory at the peak."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
     """Returns the results for ``params``, which may only contain steps and the parameters in ``_WINDOW``.
 
-    Raises BadRequest.
+    Raises BadRequest for an invalid parameter.
     """
     owners, origins, every, blocks = _records(trace)
     devices = _select_devices(trace, every, params.get("device"))
@@ -182,10 +182,10 @@ def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list
 
 
 def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
-    """Returns allocated and reserved bytes over the window. Downsampling keeps the lowest and highest value in
-    every pixel column.
+    """Returns allocated and reserved bytes over the window. Between selected steps that are not adjacent, values
+    are null.
 
-    Between selected steps that are not adjacent, values are null.
+    Downsampling keeps the lowest and highest value in every pixel column.
     """
     inside = np.flatnonzero(window.holds(device.time_ns))
     levels = (device.allocated[inside], device.reserved[inside])

@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame:
-    """Returns the tensors in these rows, largest first."""
+    """Returns the tensors in ``rows``, largest first."""
     rows = rows[np.lexsort((rows, -flow.size[rows]))]
     origins, operator = origins_of(flow), flow.operator[rows]
     names = flow.strings.take(flow.name[rows])
@@ -50,10 +50,9 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
 
 
 def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
-    """Returns the bytes in use for each of ``count`` groups of tensors. Bytes shared by tensors of a group are
-    summed once in that group.
+    """Returns the bytes in use for each of ``count`` groups of tensors.
 
-    ``of`` is the group of each row.
+    Bytes that several tensors of a group share count once in the group. ``of`` is the group of each row.
     """
     return measure_by(of, flow.address[rows], flow.address[rows] + flow.size[rows], count)
 
@@ -65,7 +64,7 @@ def all_tensors_frame(flow: MemoryFlow) -> Frame:
 
 
 def producers_frame(flow: MemoryFlow, alive: Int64) -> Frame:
-    """Returns one row per producer. It has the bytes of the producer's tensors that are in ``alive``."""
+    """Returns one row per producer, with the bytes of the producer's tensors in ``alive``."""
     origins = origins_of(flow)
     count = len(origins.producers)
     then = used_by(flow, alive, origins.producer[alive], count)

@@ -1,4 +1,4 @@
-"""Producers and operators, derived from tensor names."""
+"""Producers and operators of tensors, derived from tensor names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS = re.compile(r"\[\d+\]|:\d+\Z")
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """Producers and operators of tensors. For each tensor, ``producer`` and ``operator`` are indices into the texts."""
+    """Producers and operators of tensors. ``producer`` and ``operator`` are indices into the texts, one per tensor."""
 
     producers: list[str]
     producer: Int64

@@ -20,16 +20,19 @@ from tb_plugin.views.memory_states import VIEW
 
 
 class MemoryStates(DeclaredView, entry=VIEW):
-    """Memory by training state, for the accelerator with the most allocator events.
+    """Memory by training state, on the accelerator with the most allocator events.
 
-    If there is no accelerator, for the host.
+    Without an accelerator, the host memory is used.
     """
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the blocks of each training state by size. Empty if the categories of blocks are unknown."""
+        """Returns the blocks of each training state by size.
+
+        If the categories of blocks are unknown, the result is empty.
+        """
         frame = _frame(trace)
         return Part(select_rows(trace, params.steps).coverage, {}, {frame.name: frame}, layout=(frame.name,))
 

@@ -29,10 +29,11 @@ TIMES = ("device_total_ns", "backward_device_total_ns", "host_total_ns", "backwa
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """Selected calls of compiled regions and the module calls that contain them. In all columns, -1 = none.
+    """Selected calls of compiled regions, and the module calls around these region calls (-1 = none in all
+    columns).
 
-    ``owner`` is the innermost module call that encloses each region call. If a module call belongs to a wrapped
-    module, ``wrapper`` is the call of the wrapper.
+    ``owner`` is the innermost module call around each region call. If a module call belongs to a wrapped module,
+    ``wrapper`` is the call of the wrapper.
     """
 
     calls: HostCalls
@@ -48,7 +49,7 @@ class Compiled:
 
 
 def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> Compiled:
-    """Returns the selected calls of compiled code and the module calls that contain them."""
+    """Returns the selected calls of compiled regions, and the module calls around these region calls."""
     every = regions_of(trace)
     at = np.flatnonzero(selection.rows[every.row])
     row = every.row[at]

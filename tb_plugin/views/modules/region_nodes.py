@@ -22,9 +22,9 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class RegionNodes:
-    """Tree nodes of compiled regions. Each is below the module that ran the region.
+    """Tree nodes of compiled regions, each below the module that ran the region.
 
-    Times exclude nested modules, which have their own nodes.
+    The times of a region exclude nested modules, which have separate nodes.
     """
 
     name: Int64

@@ -90,7 +90,8 @@ class Modules(DeclaredView, entry=VIEW):
 def _called(trace: TraceTable, rows: Int64) -> Called:
     """Returns the names and ids of modules for calls in the trace and in captures.
 
-    Captures from other traces have no module ids. Their modules are matched by name with the modules of this trace.
+    Captures from other traces have no module ids. Modules of such captures are matched by name with modules of this
+    trace.
     """
     scopes = origins_of(trace).scopes
     number = np.full(len(trace) + 1, MISSING, np.int64)
@@ -135,7 +136,7 @@ def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
     """Returns two columns for all calls: whether the backward pass repeats a forward call of the same module, and
     the new parent.
 
-    A repeated call without a parent is moved below the last earlier forward call of its module.
+    The new parent of a repeated call without a parent is the last earlier forward call of its module.
     """
     above = calls.parent
     outermost = calls.in_backward & ((above == MISSING) | ~calls.in_backward[above])
@@ -155,9 +156,9 @@ def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
 
 
 def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
-    """Merges calls with the same module path into one node. Times of a node include nested calls.
+    """Merges calls with the same module path into one node. The times of a node include nested calls.
 
-    Compiled regions become child nodes. They do not change the times of the module.
+    Compiled regions become child nodes, and do not change the times of the module.
     """
     again, above = _recomputed(calls)
     nodes = group(Forest(above).paths(calls.key, again.astype(np.int64)))

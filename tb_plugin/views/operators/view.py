@@ -1,7 +1,7 @@
 """CPU and device time of operators by name, shapes and stack.
 
-All tables are based on the same calls (``operator_calls``). The table ``no_operator`` has the device time that
-belongs to no operator.
+All tables use the same calls (``operator_calls``). The table ``no_operator`` has the device time without an
+operator.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _outermost(calls: Calls, shown: _Shown) -> Frame:
 def _by_stack(calls: Calls, shown: _Shown) -> Frame:
     """Returns calls with a known stack, grouped by name, shapes and stack.
 
-    Totals exclude calls nested in a call of the same name.
+    Total times exclude calls nested in a call of the same name.
     """
     known = calls.stack != MISSING
     groups = group(calls.name[known], calls.shape[known], calls.stack[known])
@@ -218,7 +218,7 @@ def _columns(*names: str, shown: _Shown) -> list[str]:
 def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
     """Returns the numeric columns.
 
-    ``chosen`` marks the calls that are in ``groups``; ``counted`` marks the calls that totals include.
+    ``chosen`` marks the calls in ``groups``, and ``counted`` marks the calls that totals include.
     """
     some: Bool | slice = slice(None) if chosen is None else chosen
     once = counted[some]
@@ -255,9 +255,9 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
 
 
 def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
-    """Returns, for each group, the number of graph replays with work of the group.
+    """Returns, for each group, the number of graph replays with device work of the group.
 
-    ``grouped`` selects the calls that are in ``groups``.
+    ``grouped`` selects the calls in ``groups``.
     """
     of = np.full(len(calls.row), MISSING, np.int64)
     of[grouped] = groups.of
@@ -324,10 +324,7 @@ def _left_out(calls: Calls) -> Figures:
 
 
 def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:
-    """Returns charts of the self time of all operators, and of the total time of top-level operators.
-
-    The total time of a nested operator is already part of its parent's.
-    """
+    """Returns charts of the self time of all operators, and of the total time of top-level operators."""
     titles = {
         "device_self_ns": "Device self time",
         "device_total_ns": "Device total time of top-level operators",

@@ -1,4 +1,4 @@
-"""Notices on graph captures that do not match the replays."""
+"""Notices about graph captures that do not match the replays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tb_plugin.views.overview.metrics import METRICS
 
 
 def capture_notices(trace: TraceTable) -> list[Notice]:
-    """Returns notices on graphs or nodes that the capture does not identify. Empty if there are no captures."""
+    """Returns notices about graphs or nodes that captures do not identify. Without captures, the result is empty."""
     return [*_partial(trace), *_refused(trace)]
 
 

@@ -83,7 +83,7 @@ def _text(value: object) -> str:
 def head_settings(head: Mapping[str, object]) -> list[Figure]:
     """Returns the settings that are known before any event is read.
 
-    A setting is never reported as missing, because a later part of the file may contain it.
+    A setting is never reported as missing, because a later section of the file may contain the setting.
     """
     figures = [_setting("deviceProperties", "Devices", devices)] if (devices := _devices(head)) else []
     figures += _software(head)
@@ -110,7 +110,7 @@ def _devices(data: Mapping[str, object]) -> str:
 
 
 def _version(key: str, value: object) -> str:
-    """Returns a version number as text: CUDA 12080 is 12.8, HIP 60140092 is 6.1.40092."""
+    """Returns a version number as text: 12080 is CUDA 12.8, and 60140092 is HIP 6.1.40092."""
     if (
         key.startswith(("cuda", "cupti"))
         and isinstance(value, int)
@@ -154,8 +154,8 @@ def device_card(
 ) -> Figures:
     """Returns the card of a device: hardware and utilization.
 
-    ``window`` is the text for the selected steps; empty if all steps are selected. ``more`` has values specific to
-    the device family.
+    ``window`` is the text for the selected steps, or "" if all steps are selected. ``more`` has values that are
+    specific to the device family.
     """
     figures = [
         Figure(METRICS.metric("memory_bytes"), device.memory_bytes),

@@ -46,10 +46,9 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 @cached_by_argument
 def core_time(trace: TraceTable, device: int) -> dict[str, int]:
-    """Returns the kernel time of a device for each kind of core, in nanoseconds, longest first. Empty if the
-    profile does not report the kind.
+    """Returns the kernel time (ns) of a device for each kind of core, longest first.
 
-    Kinds with the same display name are merged.
+    If the profiler does not report the kind, the result is empty. Kinds with the same display name are merged.
     """
     facts = facts_of(trace)
     if facts is None or not has_device_facts(trace, trace.recorder.kernels.core):
@@ -71,7 +70,7 @@ def core_time(trace: TraceTable, device: int) -> dict[str, int]:
 
 
 def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
-    """Returns the kernel time of a device by kind of core. None if the profile does not report the kind."""
+    """Returns the kernel time of a device by kind of core, or None if the profiler does not report the kind."""
     times = core_time(trace, device)
     if not sum(times.values()) or times.keys() == {UNKNOWN}:
         return None
@@ -108,7 +107,7 @@ def _slug(text: str) -> str:
 
 
 def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
-    """Returns the mean core frequency while kernels run, and the share of kernel time with a frequency below normal."""
+    """Returns the mean core frequency while kernels run, and the share of kernel time below the normal frequency."""
     frequency = core_frequency(trace, device)
     if frequency is None:
         return {}
@@ -126,7 +125,7 @@ def frequency_figures(trace: TraceTable, device: int) -> list[Figure]:
 
 
 def core_facts(trace: TraceTable, device: int) -> dict[str, Number]:
-    """Returns kernel time by kind of core, and the core frequency. The times of unknown kinds are added up."""
+    """Returns the core frequency and the kernel time by kind of core. The times of unknown kinds are added up."""
     name, stated = trace.devices[device].id, facts_of(trace)
     known = {UNKNOWN, *(title for _, title in (stated.cores if stated else ()))}
     facts: dict[str, Number] = {}

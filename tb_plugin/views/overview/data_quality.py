@@ -1,6 +1,6 @@
 """Notices about the quality of the data.
 
-All notices are in one file because they share helpers. The table at the end sets their order.
+One file contains all notices because the notices share helpers. The table at the end of the file sets the order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def data_notices(trace: TraceTable, parts: Isolation | None = None) -> list[Notice]:
-    """Returns the notices about the trace itself, most severe first."""
+    """Returns the notices about the trace itself, most severe notice first."""
     run = (parts or Isolation()).run
     notices = [notice for title, look in _LOOKS.items() for notice in run(title, partial(look, trace), list[Notice]())]
     order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
@@ -376,9 +376,9 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
 
 
 def _advice_if_recorded(trace: TraceTable, option: str, what: str) -> str:
-    """Returns a text to show instead of recording advice, if the data may have been recorded; otherwise "".
+    """Returns a text that replaces recording advice if the data may have been recorded, otherwise "".
 
-    The data may also be in the missing part of the file.
+    The data may also be in the missing section of a truncated file.
     """
     if trace.metadata.get(option):
         return f"{option} was on, but the part that was read contains no {what}."
@@ -410,8 +410,9 @@ def _options(trace: TraceTable) -> list[Notice]:
 
 
 def crossing_count(trace: TraceTable) -> int:
-    """Returns the number of host events, except Python calls, that partially overlap another event on the same
-    thread.
+    """Returns the number of host events that partially overlap another event on the same thread.
+
+    Python calls are not included.
     """
     is_python = trace.kind == EventKind.PYTHON
     is_python[trace.python.row] = True  # module calls recorded as Python calls

@@ -1,4 +1,4 @@
-"""Cards about each device."""
+"""Overview cards of each device."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def cards_of_devices(
     window: str,
     parts: Isolation,
 ) -> dict[str, Payload]:
-    """Returns the cards of all devices. Cards about time exist only for the devices in ``shown``.
+    """Returns the cards of all devices. Only devices in ``shown`` have cards with times.
 
-    If one kind of card fails, the other cards are still returned.
+    If one kind of card fails, all other cards are still returned.
     """
 
     def of_each(title: str, name: str, card: Callable[[int, DeviceInfo], Payload | None]) -> dict[str, Payload]:
@@ -120,7 +120,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
 
 @cached_by_argument
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
-    """Returns the idle time of a device for each cause, in nanoseconds, between the device's first and last work."""
+    """Returns the idle time (ns) of a device for each cause, between the first and the last work of the device."""
     start, end = work_span(trace, device)
     return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(*_window(start, end)).items()}
 
@@ -130,7 +130,7 @@ def _window(start: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 
 def idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) -> dict[str, Number]:
-    """Returns idle time by cause, for each device and as the mean over steps and devices."""
+    """Returns idle time by cause, for each device, and as the mean over steps and devices."""
     facts: dict[str, Number] = {}
     of_steps = dict.fromkeys(Cause, 0)
     for i, device in enumerate(trace.devices):

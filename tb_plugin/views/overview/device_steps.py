@@ -1,4 +1,4 @@
-"""Device time per step, from kernels or as reported."""
+"""Device time per step, computed from kernels or reported by the profiler."""
 
 from __future__ import annotations
 
@@ -84,18 +84,18 @@ _COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_rec
 
 @dataclass(frozen=True, eq=False)
 class DeviceSteps:
-    """Times of a device in steps, one array per metric key. The parts of a step add up to ``step_total_ns`` exactly."""
+    """Times of a device in steps: one array per metric key. The parts of a step add up to ``step_total_ns`` exactly."""
 
     label: tuple[str, ...]
     times: Mapping[str, Int64]
 
     def mean(self, key: str) -> float:
-        """Returns the mean over the steps of metric ``key``, in nanoseconds."""
+        """Returns the mean of metric ``key`` over the steps, in nanoseconds."""
         return float(self.times[key].mean())
 
 
 def device_steps(trace: TraceTable, device: int, steps: Steps) -> DeviceSteps | None:
-    """Returns the times of a device in each step. None if there are no kernels or no steps."""
+    """Returns the times of a device in each step, or None without kernels or steps."""
     kernels = _kernels(trace, device)
     if kernels is None or not len(steps.label):
         return None
@@ -148,7 +148,7 @@ def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
 def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
     """Returns, for each window, the start of the first work and the end of the last work.
 
-    For an idle window, both are the end of the window.
+    If a window has no work, start and end are the end of the window.
     """
     after = np.searchsorted(busy.end, start, side="right")
     before = np.searchsorted(busy.start, end, side="left") - 1
@@ -179,7 +179,7 @@ def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
 
 
 def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, Breakdown]]:
-    """Yields the id of each device, and a bar of the device's reported step times (mean over the steps)."""
+    """Yields each device id, with a bar of the reported step times of the device (means over the steps)."""
     for device, mean in means.items():
         if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
             continue
@@ -199,7 +199,8 @@ def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tu
 def reported_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
     """Returns, for each device id, the means of the reported values over the steps.
 
-    Rows without a device are attributed to the only device, or to device 0 if there are several.
+    In a profile with one device, rows without a device belong to this device. With several devices, such rows
+    belong to device 0.
     """
     keys = _times_in(table)
     default_device = trace.devices[0].id if len(trace.devices) == 1 else "0"
@@ -243,7 +244,7 @@ def reported_frame(table: pa.Table) -> Frame:
 
 
 def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[str, float]]) -> dict[str, Number]:
-    """Returns the mean times per step of each device, for use in reports."""
+    """Returns each device's mean times per step for reports."""
     facts: dict[str, Number] = {
         f"device.{device}.step.{key.removeprefix('step_').removesuffix('_ns')}_mean_ns": each.mean(key)
         for device, each in found.items()

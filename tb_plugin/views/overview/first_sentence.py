@@ -1,4 +1,4 @@
-"""The summary sentence of the Overview: what limits the program."""
+"""The summary sentence of the Overview: the bottleneck of the program."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _WAIT_CATEGORIES = ("runtime", "dataloader", "other")
 
 @dataclass(frozen=True)
 class Cost:
-    """A category of step time, and the event name with the most time in it.
+    """A category of step time, and the event name with the most time in this category.
 
     Times are nanoseconds, summed over all steps.
     """
@@ -105,7 +105,7 @@ class Cost:
 
 
 def _part(trace: TraceTable, category: str) -> Ranges:
-    """Returns the time ranges of a category. "other" is the time outside all categories."""
+    """Returns the time ranges of a category. The category "other" is the time outside all other categories."""
     if category != "other":
         return shares(trace)[category]
     rest = Ranges(np.array([trace.coverage.start_ns]), np.array([trace.coverage.end_ns]))
@@ -115,7 +115,7 @@ def _part(trace: TraceTable, category: str) -> Ranges:
 
 
 def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chosen: Chosen) -> Cost | None:
-    """Returns the largest cost in the category that limits the program. None if no category limits it."""
+    """Returns the largest cost in the category that limits the program, or None if no category limits the program."""
     if verdict is None or not verdict.category:
         return None
     category, part_ns = verdict.category, verdict.part_ns
@@ -138,9 +138,9 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
-    """Returns the Python line with the largest part of the time of these rows or of their launches.
+    """Returns the Python line in which the rows, or their launches, take the most time.
 
-    Returns None if most of that time has no known line, because a minor line would then be reported as the cause.
+    Returns None if most of the time has no known line, because a minor line would then be reported as the cause.
     """
     if of_kind(trace.kind[rows], EventKind.PYTHON).all():
         return None
@@ -155,7 +155,7 @@ def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
 
 
 def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
-    """Returns the time in nanoseconds that each row spends inside ``within``, excluding rows nested in it."""
+    """Returns the time (ns) that each row spends inside ``within``, excluding rows nested in the row."""
     covered = measure_within(within, trace.start_ns[rows], trace.ends(rows))
     if of_kind(trace.kind[rows], *DEVICE_WORK).any():
         return covered  # device rows do not nest
@@ -165,7 +165,7 @@ def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
 
 
 def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
-    """Returns the name with the most time, and its time. The name is MISSING if no row has any time."""
+    """Returns the name with the most time, and the time of this name. The name is MISSING if no row has any time."""
     known = names != MISSING
     if not time[known].any():
         return MISSING, 0
@@ -182,7 +182,7 @@ def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
 def cost_notices(
     trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
 ) -> list[Notice]:
-    """Returns the sentence about what limits the program. Empty if nothing limits it."""
+    """Returns the sentence about the bottleneck of the program. Without a bottleneck, the result is empty."""
     verdict = findings.verdict
     if verdict is None:
         return []
@@ -260,7 +260,10 @@ _REPORTED_PARTS: dict[Limit, tuple[str, str]] = {
 
 
 def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
-    """Returns the sentence about what limits the program, based on reported step times. Empty if none are reported."""
+    """Returns the sentence about the bottleneck of the program, based on reported step times.
+
+    Without reported step times, the result is empty.
+    """
     table = reported_steps(trace, chosen)
     length = reported_step_length(table)
     if not length:
@@ -287,8 +290,8 @@ def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
-    """Returns a notice on work that was launched before the recording, if this work takes at least a tenth of the
-    step time.
+    """Returns a notice about work launched before the recording, if the work takes at least a tenth of the step
+    time.
     """
     time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
@@ -309,7 +312,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
 def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
     """Returns the kernels to fuse, and the saving.
 
-    Empty if the GPU is not the limit, or if another finding comes first.
+    If the GPU is not the bottleneck, or if another finding comes first, the result is empty.
     """
     first = findings.all[0] if findings.all else None
     if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
@@ -336,7 +339,7 @@ def _launching(findings: Findings) -> list[Figure]:
 
 
 def _class_shares(verdict: Verdict) -> str:
-    """Returns the share of kernel time of each class as text, longest first: ``61 % elementwise and copy, 28 %
+    """Returns each class's share of kernel time as text, largest share first: ``61 % elementwise and copy, 28 %
     GEMM``.
     """
     groups: dict[str, int] = {}
@@ -377,9 +380,9 @@ def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Fig
 
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:
-    """Returns a link to the rows with the name of a cost.
+    """Returns a link to the rows with the event name of a cost.
 
-    User-defined ranges are in the Phases view, not in the tables of operators or kernels.
+    The Phases view has the user-defined ranges. Tables of operators or kernels do not have user-defined ranges.
     """
     text = "Show evidence"
     if cost.row == MISSING:

@@ -24,7 +24,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Pairs of work and a call that contains it: ``item[i]`` is in call ``call[i]``."""
+    """Pairs of device work and an enclosing call: ``item[i]`` is in call ``call[i]``."""
 
     start: Int64
     end: Int64
@@ -39,10 +39,7 @@ class Work:
         return replace(self, call=self.call[item_flags], item=self.item[item_flags])
 
     def union_by(self, key: Int64, count: int) -> Int64:
-        """Returns the busy time for each key, summed over devices.
-
-        On one device, time with overlapping work counts once.
-        """
+        """Returns the busy time for each key, summed over devices. Overlapping work on one device counts once."""
         both = group(key, self.device[self.item])
         spent = measure_by(both.of, self.start[self.item], self.end[self.item], len(both))
         total = np.zeros(count, np.int64)
@@ -52,7 +49,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class PhaseCalls:
-    """Selected annotations, their phases, and the work inside them."""
+    """Selected annotations, the phases of the annotations, and the work inside the annotations."""
 
     calls: Calls
     of: Int64
@@ -70,7 +67,10 @@ class PhaseCalls:
 
 
 def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> PhaseCalls:
-    """Returns the selected annotations and the work inside them. Raises BadRequest for an invalid pattern."""
+    """Returns the selected annotations, and the work inside these annotations.
+
+    Raises BadRequest for an invalid pattern.
+    """
     phases = phases_of(trace, pattern)
     calls = Calls(trace, np.flatnonzero(selection.rows & annotation_rows(trace)))
     work = selection.of(trace, *DEVICE_WORK)
@@ -97,9 +97,9 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
 
 
 def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np.integer]) -> Work:
-    """Returns each row paired with every call that was open when the row's source started.
+    """Returns each row paired with every call that was open when the source of the row started.
 
-    ``source`` is the row that launched or caused each row; -1 = none.
+    ``source`` is the row that launched or caused each row (-1 = none).
     """
     known = np.flatnonzero(source != MISSING)
     call, item = calls.around(trace.track[source[known]], trace.start_ns[source[known]])
@@ -119,7 +119,7 @@ def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.numbe
         return work.union_by(groups.of[work.call], count)
 
     def within(ranges: Ranges) -> Int64:
-        """Returns, for each group, how much of ``ranges`` lies inside the group's calls.
+        """Returns, for each group, the time in ``ranges`` inside calls of the group.
 
         Time in overlapping calls counts once.
         """

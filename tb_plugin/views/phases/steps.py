@@ -25,7 +25,7 @@ BARS = 60
 
 @dataclass(frozen=True, eq=False)
 class ByStep:
-    """Time of each phase in each step, one row per phase and step. A pair without time has no row."""
+    """Time of each phase in each step: one row per phase and step. A phase without time in a step has no row."""
 
     labels: list[str]
     phase: Int64
@@ -77,7 +77,7 @@ def steps_table(found: PhaseCalls, steps: ByStep) -> Frame:
 def phase_bars(found: PhaseCalls, steps: ByStep, shown: list[str], key: str) -> Series:
     """Returns the bars of the phases in ``shown``.
 
-    If there are more than ``BARS`` steps, each bar is the mean of several steps.
+    With more than ``BARS`` steps, each bar is the mean of several steps.
     """
     labels, width = steps.labels, max(1, -(-len(steps.labels) // BARS))
     begins = np.arange(0, len(labels), width)

@@ -1,6 +1,6 @@
 """Statistics of a selected time range.
 
-Only the part of an event that lies inside the range is included.
+For each event, only the time inside the range counts.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
 def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
     """Returns the time that each event spends inside the range.
 
-    If an event is nested in another event of the same name and thread, the time of both is counted once.
+    If an event is nested in an event of the same name and thread, the shared time counts once.
     """
     inside = ends - begins
     among = np.flatnonzero(of_kind(trace.kind[rows], *_NESTING_KINDS))
@@ -149,7 +149,7 @@ def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int6
 
 
 def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Returns the time that each event spends inside the range, excluding its direct children.
+    """Returns the time that each event spends inside the range, excluding direct children of the event.
 
     The children of a Python call are Python calls. The children of other events come from the operator tree.
     """

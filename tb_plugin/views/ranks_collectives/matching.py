@@ -1,7 +1,7 @@
 """Flight recorder collectives matched by group and sequence number.
 
-A recorder is a ring buffer, so calls before its first call in a group are unknown. If a later call is not in the
-recorder, the rank did not make it.
+A recorder is a ring buffer, so calls before the first recorded call of a group are unknown. If a later call is not
+in the recorder, the rank did not make this call.
 """
 
 from __future__ import annotations
@@ -65,12 +65,14 @@ class Matched:
         return len(self.usual)
 
     def missing_ranks(self, row: int) -> Int64:
-        """Returns the indices of the workers that did not call this collective."""
+        """Returns the indices of the workers that did not call the collective in ``row``."""
         known = (self.progress.group == self.group[row]) & (self.progress.first <= self.sequence[row])
         return np.setdiff1d(self.progress.rank[known], self.rank[self.of == row])
 
     def differing_ranks(self, row: int) -> Int64:
-        """Returns the indices of the workers whose call of this collective differs from the ``usual`` one."""
+        """Returns the indices of the workers whose call of the collective in ``row`` differs from the ``usual``
+        call.
+        """
         return np.unique(self.rank[(self.of == row) & self.differs])
 
 
@@ -133,7 +135,7 @@ def match_ranks(tables: Sequence[pa.Table], members: Members) -> Matched:
 
 
 def differences(found: Matched, row: int) -> str:
-    """Returns the properties in which the calls of a collective differ, as text such as "sizes, types"."""
+    """Returns the properties in which the calls of a collective differ as text, such as "sizes, types"."""
     mine = found.calls.take(pa.array(np.flatnonzero(found.of == row)))
     uneven = bool(set(mine["collective"].to_pylist()) & UNEVEN)
     differing = []
@@ -159,14 +161,14 @@ def listed_workers(workers: Sequence[str], ranks: Int64) -> str:
 
 
 def _codes(column: pa.ChunkedArray) -> Int64:
-    """Codes that are equal for equal texts; -1 for null."""
+    """Returns codes that are equal for equal texts (-1 for null)."""
     encoded = column.combine_chunks().dictionary_encode()
     found: Int64 = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
     return found
 
 
 def _ordinals(groups: Groups) -> Int64:
-    """Index of each row within its group."""
+    """Returns the index of each row within its group."""
     order = stable_order(groups.of)
     start = np.cumsum(groups.count()) - groups.count()
     found = np.empty(len(order), np.int64)
@@ -175,7 +177,7 @@ def _ordinals(groups: Groups) -> Int64:
 
 
 def _usual(calls: pa.Table, keys: Groups) -> tuple[Int64, Bool]:
-    """Most frequent kind of call of each collective, and whether each call differs from it.
+    """Returns the most frequent kind of call of each collective, and whether each call differs from this kind.
 
     Sizes are not compared for collectives that may have uneven sizes.
     """
@@ -193,7 +195,7 @@ def _usual(calls: pa.Table, keys: Groups) -> tuple[Int64, Bool]:
 
 
 def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.Table, members: Members) -> Progress:
-    """Progress of all ranks. Group members without calls are included."""
+    """Returns the progress of all ranks, including group members without calls."""
     if not len(code):
         return Progress(*(np.zeros(0, np.int64) for _ in range(7)))
     groups = group(code, rank)
@@ -220,7 +222,7 @@ def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.T
 
 
 def _missing(progress: Progress, code: Int64, sequence: Int64, part: Int64, count: Int64) -> Int64:
-    """Number of group members that definitely did not call each collective."""
+    """Returns the number of group members that certainly did not call each collective."""
     found = np.zeros(len(code), np.int64)
     order, members = stable_order(code), stable_order(progress.group)
     kinds = np.unique(code)

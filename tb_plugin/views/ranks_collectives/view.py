@@ -62,7 +62,9 @@ class RanksCollectives(DeclaredView, entry=VIEW):
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the collectives of one rank, with times by the clock of that rank, and the members of its groups."""
+        """Returns the collectives of one rank, with times by the clock of this rank, and the members of the rank's
+        groups.
+        """
         data = calls_of(flight)
         data = data.append_column("called_at_ns", pc.add(data["call_created_ns"], flight.origin_ns)).select(_PART)
         data = data.filter(pc.is_valid(data["sequence"]))
@@ -103,7 +105,9 @@ class RanksCollectives(DeclaredView, entry=VIEW):
 
 
 def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group, Int64], dict[_Group, tuple[int, ...]]]:
-    """Workers of each group whose ring buffer contains all their calls; and the ranks of each group without a dump."""
+    """Returns the workers of each group whose ring buffer contains all calls of the group, and the ranks without a
+    dump.
+    """
     ranks: dict[_Group, set[int]] = {}
     for part in parts:
         data = part.frames[_MEMBERS].data
@@ -126,10 +130,10 @@ def _ranks_without_dump(found: Matched, without: Mapping[_Group, tuple[int, ...]
 
 
 def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Frame:
-    """Table of collectives.
+    """Returns the table of collectives.
 
-    Collectives with differing or missing calls come first, then unfinished ones, both in time order. Finished ones
-    follow, latest first.
+    Collectives with differing or missing calls come first, then unfinished collectives, both in time order.
+    Finished collectives come last, latest first.
     """
     rank = {DIFFERS: 0, NOT_CALLED: 0, UNFINISHED: 1, FINISHED: 2}
     severity = np.array([rank[code] for code in range(len(VERDICTS))])[found.verdict]
@@ -182,7 +186,7 @@ def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[i
 
 
 def _progress(found: Matched, workers: Sequence[str]) -> Frame:
-    """Progress of each rank in each group. The rank that is furthest behind comes first."""
+    """Returns the progress of each rank in each group. The rank that is furthest behind comes first."""
     lag = found.progress
     groups = int(lag.group.max(initial=-1)) + 1
     top, bottom = np.full(groups, -1, np.int64), np.full(groups, np.iinfo(np.int64).max)
@@ -222,10 +226,10 @@ def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -
 
 
 def _answer(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
-    """Finding about the hang.
+    """Yields the finding about the hang.
 
-    It describes the first missing or differing collective in which ranks wait. If there is none, it describes the
-    first unfinished collective.
+    The finding describes the first missing or differing collective in which ranks wait. Without such a collective,
+    the finding describes the first unfinished collective.
     """
     waiting = found.called - found.finished
     wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
@@ -245,7 +249,7 @@ _GROUP = "{collective} number {sequence} of group {group}"
 
 
 def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump: tuple[int, ...]) -> Notice:
-    """Finding about a collective. ``without_dump`` contains the ranks of its group that have no dump."""
+    """Returns the finding about a collective. ``without_dump`` contains the ranks of the group that have no dump."""
     call = found.calls.take(pa.array([found.usual[row]])).to_pylist()[0]
     waiting = int(found.called[row] - found.finished[row])
     figures = [

@@ -98,11 +98,10 @@ METRICS = SHARED.adding(
 
 class RanksKernels(DeclaredView, entry=VIEW):
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the selected steps, because kernels are summed over them."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the kinds of kernels that take most time on one worker. Raises BadRequest for unknown steps."""
+        """Returns the kinds of kernels with the most time on one worker. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         data, left_out, left_out_ns = _kinds(trace, _kernels(trace, selection.of(trace, EventKind.KERNEL)))
         frame = Frame(OF_RANK, "Kernels", METRICS.columns(*data.column_names), data, _KEY, "name")
@@ -128,7 +127,7 @@ class RanksKernels(DeclaredView, entry=VIEW):
 
 @dataclass(frozen=True)
 class Kind:
-    """Kernels with equal name, input shapes and types. Lists have one value for each worker that ran such a kernel."""
+    """Kernels with equal name, input shapes and types. Arrays have one value for each worker that ran such a kernel."""
 
     key: tuple[str, str, str]
     workers: list[str]
@@ -147,7 +146,7 @@ class Kind:
 
     @property
     def variance(self) -> float:
-        """Returns the variance between the mean durations of the workers; 0 for one worker."""
+        """Returns the variance between the workers' mean durations, or 0 for one worker."""
         middle = sum(self.means) / len(self.means)
         return sum((mean - middle) ** 2 for mean in self.means) / len(self.means)
 
@@ -168,7 +167,7 @@ class Kind:
 
     @property
     def shortest_ns(self) -> float:
-        """Returns the smallest total time per step; 0 if a worker did not run such a kernel."""
+        """Returns the smallest total time per step, or 0 if a worker did not run such a kernel."""
         return 0.0 if self.absent else min(self.per_step)
 
     @property
@@ -178,22 +177,22 @@ class Kind:
 
     @property
     def slower(self) -> float | None:
-        """Returns by which fraction the mean duration on the slowest worker exceeds that on the fastest one.
+        """Returns the relative excess of the mean duration on the slowest worker over the fastest worker.
 
-        None if the duration on the fastest worker is 0.
+        Returns None if the duration on the fastest worker is 0.
         """
         low = self.means[self.fastest]
         return self.means[self.slowest] / low - 1 if low > 0 else None
 
 
 def _kernels(trace: TraceTable, rows: Int64) -> Int64:
-    """Excludes communication kernels. Their duration depends on other ranks."""
+    """Excludes communication kernels, because their duration depends on other ranks."""
     found: Int64 = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
     return found
 
 
 def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
-    """The kinds of kernels with most time, and the number and total time of all other kinds."""
+    """Returns the kinds of kernels with the most time, and the number and total time of all other kinds."""
     shapes, types = _facts(trace)
     groups = group(trace.name[rows], shapes[rows], types[rows])
     dur = trace.dur_ns[rows]
@@ -219,7 +218,9 @@ def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
 
 
 def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
-    """Input shapes and types of each row: those of the kernel if recorded, else of the operator that launched it."""
+    """Returns input shapes and types of each row, from the kernel if recorded, otherwise from the launching
+    operator.
+    """
     operator = trace.operator
     found = []
     for key, of_operators in ((_SHAPES, trace.operators.shapes), (_TYPES, trace.operators.types)):
@@ -296,7 +297,7 @@ def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
 
 
 def _columns(data: pa.Table) -> list[Column]:
-    """Columns of a table, with long texts last. Types are hidden by default."""
+    """Returns the columns of a table. Long texts are last, and types are hidden by default."""
     texts = {*_KEY[1:], "only_worker"} & {*data.column_names}
     empty = tuple(key for key in texts if not any(data[key].to_pylist()))
     keys = [key for key in data.column_names if key not in _KEY[1:]]
@@ -310,7 +311,7 @@ def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:
 
 
 def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Findings about the kernels that differ most between workers: by total time, and by mean duration."""
+    """Yields findings about the kernels that differ most between workers: by total time, and by mean duration."""
     if workers < 2 or not kinds:
         return
     yield from _total_notice(kinds)
@@ -337,7 +338,7 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
 
 
 def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
-    """Finding about the kernel whose total time differs most, and about kernels that only one worker runs."""
+    """Yields findings about the kernel whose total time differs most, and about kernels that only one worker runs."""
     kind = min(kinds, key=lambda kind: (-kind.spread_ns, kind.key))
     if not kind.spread_ns:
         return
@@ -359,7 +360,7 @@ def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
 
 
 def _slowest_worker_notice(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Finding about a worker that is the slowest one for more than half of the kernels that all workers run."""
+    """Yields a finding if one worker is slowest for more than half of the kernels that all workers run."""
     shared = [kind for kind in kinds if len(kind.workers) == workers and kind.variance]
     counts = Counter(kind.workers[kind.slowest] for kind in shared)
     worker, count = counts.most_common(1)[0] if counts else ("", 0)
@@ -374,7 +375,7 @@ def _slowest_worker_notice(kinds: Sequence[Kind], workers: int) -> Iterator[Noti
 
 
 def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
-    """Heat map of how much longer each kind of kernel takes on each worker than on the fastest worker."""
+    """Returns a heat map of how much longer each kind of kernel takes on each worker than on the fastest worker."""
     lines = []
     for number, kind in enumerate(kinds):
         low = kind.means[kind.fastest]

@@ -30,11 +30,10 @@ class RanksMemory(DeclaredView, entry=VIEW):
     """Compares the memory snapshots of all workers of a run and span."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant, because a part always describes the device with most events."""
         return ()
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the memory levels of one rank, and its parameters, gradients and optimizer state."""
+        """Returns the memory levels of one rank, and the rank's parameters, gradients and optimizer state."""
         device = levels_of_device(snapshot, Params())
         levels, found = levels_of(device), categories_of_blocks(device)
         rows = device.allocated(levels.peak())
@@ -84,9 +83,9 @@ def _frame(data: pa.Table) -> Frame:
 
 
 def _states(device: DeviceLevels, at: int | None = None) -> Frame:
-    """Parameters, gradients and optimizer state after event ``at``.
+    """Returns the blocks of parameters, gradients and optimizer state after event ``at``.
 
-    Without ``at``, at the time of their largest total.
+    The default of ``at`` is the event with the largest total.
     """
     begin, freed, size = (device.block(name) for name in ("begin", "freed", "size"))
     return states_frame(categories_of_blocks(device).of, begin, freed, size, at)
@@ -105,7 +104,7 @@ def _headline(data: pa.Table) -> Figures:
 
 
 def _answer(data: pa.Table) -> Iterator[Notice]:
-    """Finding that compares the largest peak with the smallest peak of all ranks."""
+    """Yields a finding that compares the largest and the smallest peak of all ranks."""
     names, most = data["worker"].to_pylist(), data["most_allocated_bytes"].to_pylist()
     if len(names) < 2:
         return
@@ -123,7 +122,7 @@ def _answer(data: pa.Table) -> Iterator[Notice]:
 
 
 def _bars(data: pa.Table) -> Series:
-    """Chart of memory by category at the peak, with one bar per rank."""
+    """Returns a chart of memory by category at the peak, with one bar per rank."""
     sizes = {key: data[key].to_pylist() for key in _CATEGORIES}
     # Without categories the whole peak is unknown; a missing bar would look like 0 bytes.
     unknown = _CATEGORIES[ORDER.index("unknown")]
@@ -154,7 +153,7 @@ def _notes(data: pa.Table) -> list[Notice]:
 
 
 def _repeated(parts: Sequence[Part]) -> list[Notice]:
-    """Finding about parameters, gradients or optimizer state of which every rank has a copy."""
+    """Returns a finding about parameters, gradients or optimizer state that every rank stores as a copy."""
     found = replicated_states([counts_of(part) for part in parts])
     if found is None:
         return []

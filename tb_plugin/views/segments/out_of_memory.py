@@ -1,4 +1,4 @@
-"""Tables of failed memory requests and the blocks that obstruct them."""
+"""Tables of failed memory requests and of the obstructing blocks."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
 def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
     """Returns the blocks that prevent a request from fitting, one row per segment.
 
-    Each row is about adjacent blocks that would have to be released. If there are several choices, it is the one
-    with the fewest live bytes.
+    Each row contains adjacent blocks that would have to be released: the choice with the fewest live bytes.
     """
     snapshot = device.snapshot
     moment = one.moment if one else moment_at(device, MISSING)

@@ -1,4 +1,4 @@
-"""Map of segments and blocks after an event."""
+"""Map of segments and blocks after a memory event."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _group_payloads(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> l
 def _pieces(moment: Moment) -> tuple[Int64, int]:
     """Returns the first block of each drawn piece, and the cell size in bytes.
 
-    Small adjacent blocks that lie in one cell and are of the same kind are drawn as one piece.
+    A piece is one block, or several small adjacent blocks of the same kind in one cell.
     """
     cell = 0
     first = np.arange(len(moment.block))

@@ -29,9 +29,7 @@ _CHUNK = 1 << 20
 
 
 def usual_request(moment: Moment, oom: RunningOut | None) -> int:
-    """Returns the default request size in bytes: the size of the failed request, otherwise of the largest live
-    block.
-    """
+    """Returns the default request size in bytes: the size of the failed request, or of the largest live block."""
     return oom.requested if oom else int(moment.size.max(initial=0))
 
 
@@ -70,7 +68,7 @@ def oom_of(one: RunningOut) -> Figures:
 
 
 def place_of(device: DeviceLevels, at: int) -> Figures:
-    """Returns the selected event, and the previous and next event of each kind."""
+    """Returns the selected event, and the previous and the next event of each kind."""
     figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", device.count)]
     if at >= 0:
         events, row = device.snapshot.events, device.events.start + at

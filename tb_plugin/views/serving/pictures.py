@@ -63,7 +63,7 @@ def kernel_classes_by_mode(found: Taken) -> Series:
 def step_time_scatters(found: Taken) -> dict[str, Payload]:
     """Returns two charts: step time over batch size, and step time over tokens.
 
-    A chart is omitted if fewer than two steps record its size.
+    A chart is omitted if fewer than two steps record the batch size or the tokens.
     """
     served, found_scatters = found.trace.steps.served, dict[str, Payload]()
     for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):

@@ -26,7 +26,7 @@ WORK = "Its own work"
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """Selected server steps and their numbers. ``steps`` has indices into the steps of the trace."""
+    """Selected server steps with numbers. ``steps`` contains indices into the steps of the trace."""
 
     trace: TraceTable
     numbers: ServedSteps
@@ -65,7 +65,8 @@ class Taken:
 
     @cached_property
     def why(self) -> dict[int, str]:
-        """Returns the main reason why each unusually slow step is slower than the median decode step.
+        """Returns, for each unusually slow step, the main reason why the step is slower than the median decode
+        step.
 
         The reason is an idle cause, or the device work of the step.
         """
@@ -90,7 +91,7 @@ class Taken:
 
 
 def select_served(trace: TraceTable, steps: Int64, *, everything: bool) -> Taken:
-    """Returns the selected steps.
+    """Returns the selected server steps.
 
     Decode numbers use only steps in the steady state, or all selected steps if ``everything`` is set.
     """

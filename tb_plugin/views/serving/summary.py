@@ -24,7 +24,7 @@ def _gap(found: Taken, *, told: bool = True) -> float | None:
 def figures_of(found: Taken) -> dict[str, float | None]:
     """Returns values by metric key.
 
-    Values about tokens use all selected steps; values about decode use ``figure_steps``.
+    Token values use all selected steps, and decode values use ``figure_steps``.
     """
     decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
     time = found.time_ns[decoding]
@@ -135,9 +135,9 @@ _MAKING = (Mode.DECODE, Mode.MIXED)
 
 
 def facts(found: Taken) -> dict[str, Number]:
-    """Returns numbers about each mode, for use in reports.
+    """Returns numbers about each mode for reports.
 
-    They cover all selected steps, not only those in the steady state.
+    The numbers cover all selected steps, not only steps in the steady state.
     """
     numbers: dict[str, Number] = {}
     for mode in found.modes:

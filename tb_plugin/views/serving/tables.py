@@ -29,7 +29,7 @@ _STATED = {
 
 
 def mode_name(mode: int) -> str:
-    """Returns the display name of a mode; "unknown" if not recorded."""
+    """Returns the display name of a mode, or "unknown" if no mode is recorded."""
     return Mode(mode).word or "unknown"
 
 
@@ -75,7 +75,7 @@ def _known(values: Int64) -> pa.Array:
 
 
 def by_mode(found: Taken) -> Frame:
-    """Returns one row per mode. The mode with the longest time comes first."""
+    """Returns one row per mode, sorted by time, longest first."""
     rows = [_of_mode(found, mode) for mode in found.modes]
     keys = list(rows[0]) if rows else ["mode"]
     types = {"mode": pa.string(), "mode_steps": pa.int64(), "mode_generated": pa.int64()}
@@ -114,7 +114,7 @@ def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
 
 
 def by_class(found: Taken) -> Frame:
-    """Returns one row per mode and kernel class. The row with the longest time comes first."""
+    """Returns one row per mode and kernel class, sorted by time, longest first."""
     rows = [
         (mode_name(mode), TITLES[each], time, time / sum(of.values()))
         for mode, of in found.class_time.items()

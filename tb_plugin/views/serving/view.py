@@ -1,4 +1,4 @@
-"""Steps of an inference server, and its token rate."""
+"""Steps of an inference server, and the rate of generated tokens."""
 
 from __future__ import annotations
 

@@ -41,13 +41,13 @@ _HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allo
 
 
 class SnapshotDiff(DeclaredView, entry=VIEW):
-    """Compares two memory snapshots: the first part is the baseline, the second the experiment."""
+    """Compares two memory snapshots: the first part is the baseline, the second part is the experiment."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         return (params.get("device"),)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the allocated memory of one side by stack. Raises BadRequest for an unknown device."""
+        """Returns the allocated memory of one snapshot by stack. Raises BadRequest for an unknown device."""
         device = levels_of_device(snapshot, params)
         levels = levels_of(device)
         most, reserved = int(levels.allocated.max()), int(levels.reserved.max())
@@ -74,7 +74,7 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
 
 
 def _allocated_by_stack(device: DeviceLevels, at: int, name: str) -> Frame:
-    """Memory allocated after event ``at``, by text of the stack. Stack ids differ between files."""
+    """Returns the memory allocated after event ``at`` by text of the stack, because stack ids differ between files."""
     rows = device.allocated(at)
     words = stack_words(device.snapshot)
     stack = device.block("stack")[rows].astype(np.int64)

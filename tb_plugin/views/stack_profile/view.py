@@ -1,4 +1,4 @@
-"""Stack files: flame graph, functions, callers and callees."""
+"""Files of stacks: flame graph, functions, callers and callees."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
     def part(self, profile: StackProfile, params: Params) -> Part:
         """Returns merged stacks and functions.
 
-        With the parameter ``function``, returns its callers and callees. Raises BadRequest, NotFoundError.
+        With the parameter ``function``, returns the callers and callees of this function. Raises BadRequest for an
+        invalid parameter, and NotFoundError for an unknown function.
         """
         coverage = CoverageInfo(complete=profile.report.complete)
         terms, chosen = _terms(profile), _selected_profiles(profile, params)
@@ -109,7 +110,7 @@ def _terms(profile: StackProfile) -> Terms:
 
 
 def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]:
-    """Returns the numbers of the requested profiles; empty = all. Raises BadRequest for an unknown profile."""
+    """Returns the numbers of the requested profiles (empty = all). Raises BadRequest for an unknown profile."""
     known = {str(number): number for number in range(len(profile.threads))}
     requested = sorted(set(params.values("thread")) - {""})
     for each in requested:
@@ -120,7 +121,7 @@ def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]
 
 @cached_by_argument
 def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
-    """Returns the merged stacks of some profiles of the file. ``threads`` has the profile numbers; empty = all."""
+    """Returns the merged stacks of the profiles whose numbers are in ``threads`` (empty = all profiles)."""
     found = profile.places
     some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
     parent = places_of(some, len(found.label))[found.parent[some]]

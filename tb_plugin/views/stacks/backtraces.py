@@ -21,7 +21,7 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Backtraces:
-    """Distinct call stacks of a trace, as concatenated frame labels. Each stack starts with its outermost frame."""
+    """Distinct call stacks of a trace as concatenated frame labels, outermost frame first."""
 
     of: Int32
     """Index of the stack of each row; -1 = none."""
@@ -34,7 +34,7 @@ class Backtraces:
 
 @cached_by_argument
 def backtraces(trace: TraceTable, fold: str) -> Backtraces:
-    """Returns the call stacks that rows record. If ``fold`` is "framework", frames inside frameworks are removed."""
+    """Returns the recorded call stacks of rows. If ``fold`` is "framework", frames inside frameworks are removed."""
     known = labels_of(trace).texts
     numbers = {text: number for number, text in enumerate(known.to_pylist())}
     stack = np.full(len(trace), MISSING, np.int32)
@@ -57,7 +57,7 @@ def backtraces(trace: TraceTable, fold: str) -> Backtraces:
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """Calls and the frames of their recorded stacks. Parents come before children."""
+    """Calls, and the frames of the calls' recorded stacks. Parents come before children."""
 
     place: Int64
     """Index of the call; -1 for frames of a recorded stack."""
@@ -71,11 +71,11 @@ def calls_with_frames(
     trace: TraceTable, row: Int64, parent: Int32, thread: Int32, kind: Int64, label: Int64, *, python: bool, fold: str,
     single: bool,
 ) -> Frames:  # fmt: skip
-    """Returns the calls and the frames of their recorded stacks. These frames replace the other callers.
+    """Returns the calls, and the frames of their recorded stacks, which replace other callers.
 
     If calls are nested, only the stack of the outermost call is used. With ``python``, only Python frames and named
-    ranges are returned, and the frame that called an operator replaces the operator. With ``single``, each call has
-    its own frames. Otherwise, calls with the same thread and stack share frames.
+    ranges are returned, and the calling frame replaces an operator. With ``single``, each call has separate frames.
+    Otherwise, calls with the same thread and stack share frames.
     """
     stacks = backtraces(trace, fold)
     stack = stacks.of[row]

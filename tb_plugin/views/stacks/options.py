@@ -32,8 +32,8 @@ ALL_THREADS = "all"
 class Choice:
     """Options for merged stacks.
 
-    ``threads`` has keys, ids or names of threads. If it is empty, all threads that are not idle are selected.
-    ``ALL_THREADS`` selects all.
+    ``threads`` contains keys, ids or names of threads. An empty tuple selects all threads that are not idle.
+    ``ALL_THREADS`` selects all threads.
     """
 
     of: str = "both"
@@ -44,7 +44,7 @@ class Choice:
 
 
 def choice_of(params: Params) -> Choice:
-    """Returns the options of a request. Raises BadRequest."""
+    """Returns the stack options of a request. Raises BadRequest for an invalid option."""
     known = {"of": tuple(FRAMES), "weight": WEIGHTS, "order": ORDERS, "fold": FOLDS}
     defaults = Choice()
     chosen = {key: params.get(key) or getattr(defaults, key) for key in known}
@@ -56,9 +56,9 @@ def choice_of(params: Params) -> Choice:
 
 
 def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> Bool | None:
-    """Returns, for each thread number, whether the thread is selected.
+    """Returns, for each thread number, whether the thread is selected, or None if all threads are selected.
 
-    Returns None if all are selected. Raises BadRequest for an unknown thread.
+    Raises BadRequest for an unknown thread.
     """
     threads = threads_of(trace, rows)
     if ALL_THREADS in texts or (not texts and not any(thread.idle for thread in threads)):
@@ -70,9 +70,9 @@ def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> B
 
 
 def _thread_of(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
-    """Returns the thread with this key; otherwise the thread with this name or id, if there is only one.
+    """Returns the thread with the key ``text``, otherwise the only thread with the name or id ``text``.
 
-    Raises BadRequest.
+    Raises BadRequest if no thread or several threads match.
     """
     ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
     found = [thread for thread in threads if thread.key == text]

@@ -33,7 +33,7 @@ Bool = npt.NDArray[np.bool_]
 class _Calls:
     """Frames of the selected threads, sorted by time.
 
-    Frames outside the selected steps have no time. They are included if they enclose selected calls.
+    Frames outside the selected steps have no time, but are included if they enclose selected calls.
     """
 
     row: Int64
@@ -54,11 +54,11 @@ class _Calls:
 def merged_stacks(
     trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
 ) -> Places:
-    """Returns the merged stacks of the selected calls. Threads are separate if ``by_thread`` is set or the stacks
-    are sorted by time.
+    """Returns the merged stacks of the selected calls.
 
-    Enclosing frames may start before the selected steps. At most ``most`` nodes are returned: those with the most
-    time. Raises BadRequest for an unknown thread.
+    Threads are separate if ``by_thread`` is set or if stacks are sorted by time. Enclosing frames may start before
+    the selected steps. At most ``most`` nodes are returned: the nodes with the most time. Raises BadRequest for an
+    unknown thread.
     """
     by_time = choice.order == "time"
     found = (
@@ -73,7 +73,7 @@ def merged_stacks(
 def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
     """Returns stacks merged over all threads.
 
-    The result is cached: both the table of functions and the details of a function use it.
+    The result is cached, because the table of functions and the details of a function use the same stacks.
     """
     return lay_stacks(trace, select_rows(trace, *chosen), choice, False)
 
@@ -116,7 +116,10 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
     first = nodes.first
 
     def sums(values: Int64 | Bool, last: int = 0) -> Int64:
-        """Returns, for each node, the sum of ``values`` over its calls. Frames of recorded stacks have no values."""
+        """Returns, for each node, the sum of ``values`` over the calls of the node.
+
+        Frames of recorded stacks have no values.
+        """
         return nodes.sum(np.append(values if place is None else np.append(values, 0)[place], last))
 
     return Laid(
@@ -136,7 +139,7 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
 def _one_kind(kind: Int64, label: Int64, count: int) -> None:
     """Sets the same kind for scopes with equal names.
 
-    Some threads record a module or range where others record a Python call.
+    Some threads record a module or range where other threads record a Python call.
     """
     of = np.full(count, EventKind.PYTHON, np.int64)
     for known in (EventKind.ANNOTATION, EventKind.MODULE):
@@ -188,7 +191,7 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
 
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
-    """Returns, for each device row, the innermost frame that encloses its launch; -1 = none.
+    """Returns, for each device row, the innermost frame around the launch (-1 = none).
 
     Runtime calls are not used as frames.
     """
@@ -198,7 +201,7 @@ def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
 
 
 def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
-    """Returns, for each host row, the row's own frame or the innermost enclosing frame; -1 = none.
+    """Returns, for each host row, the frame of the row or the innermost enclosing frame (-1 = none).
 
     Runtime calls are not used as frames.
     """

@@ -29,9 +29,9 @@ IS_REPLAY = -2
 
 @dataclass(frozen=True, eq=False)
 class ReplayedFrames:
-    """Frames added after the frames of a trace.
+    """Frames that follow the frames of a trace.
 
-    ``parent`` and ``owner`` are indices into the trace's frames followed by these frames.
+    ``parent`` and ``owner`` are indices into the frames of the trace, followed by the added frames.
     """
 
     parent: Int32
@@ -46,7 +46,7 @@ def replayed_frames(
 ) -> ReplayedFrames:
     """Returns the frames of replayed device work.
 
-    ``launcher`` has, for each piece of work, the frame that encloses its launch, as an index into ``row``.
+    ``launcher`` is the frame around the launch of each piece of work, as an index into ``row``.
     """
     origins = origins_of(trace)
     scopes = origins.scopes

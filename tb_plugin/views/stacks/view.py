@@ -1,7 +1,7 @@
 """Merged call stacks by CPU or device time.
 
-Calls with the same path of names are merged into one node. CPU time is attributed to the innermost open frame, and
-device time to the frame that launched the work. The self times of all nodes add up to the selected time.
+Calls with the same path of names are merged into one node. CPU time counts for the innermost open frame, and device
+time counts for the frame that launched the work. The self times of all nodes add up to the selected time.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ class Stacks(DeclaredView, entry=VIEW):
         return (*params.chosen, *(params.get(key) for key in keys), params.values("thread"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns merged stacks, functions and threads. With the parameter ``function``, returns its callers and
-        callees.
+        """Returns merged stacks, functions and threads, or the callers and callees of the parameter ``function``.
 
         Raises BadRequest for an unknown option, thread or step, and NotFoundError for an unknown function.
         """

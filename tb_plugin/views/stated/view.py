@@ -74,8 +74,8 @@ def _null_if_missing(values: npt.NDArray[np.signedinteger]) -> pa.Array:
 
 
 def _column_parts(trace: TraceTable, column: ReportedColumn) -> tuple[str, str, Unit, pa.Array]:
-    """Returns key, title, unit and values of a column. If the page has no format for the unit, the unit is part of
-    the title.
+    """Returns key, title, unit and values of a column. If the page has no format for the unit, the title contains
+    the unit.
 
     Wall-clock times become relative to the first event, because browsers lose digits of times since 1970.
     """

@@ -1,6 +1,6 @@
 """Lanes and zoom levels of all events.
 
-The events themselves are sent in tiles, at screen resolution.
+The page requests events in tiles, at screen resolution.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TimelineAnalysis(DeclaredView, entry=VIEW):
 
 
 def head_of(pyramid: Pyramid) -> Timeline:
-    """Returns lanes, zoom levels and the utilization of the whole trace."""
+    """Returns the lanes, the zoom levels and the utilization of the whole trace."""
     trace = pyramid.trace
     groups = np.append(pyramid.lane[pyramid.groups[:-1]], len(pyramid.lanes))
     work = of_kind(trace.kind, *DEVICE_WORK)

@@ -130,9 +130,9 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
 
 
 def varying_ratio(device: DeviceLevels) -> float | None:
-    """Returns the share of allocated bytes that come from stacks whose bytes per step vary.
+    """Returns the share of allocated bytes whose stacks allocate a different number of bytes in each step.
 
-    None if there are too few steps.
+    The share is None if there are too few steps.
     """
     steps = steps_of(device)
     count = len(steps) - WARM_UP
@@ -155,10 +155,10 @@ def varying_ratio(device: DeviceLevels) -> float | None:
 
 
 def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
-    """Returns the stack whose blocks keep the most free bytes reserved until the end (None if unknown), and those
-    bytes summed over all stacks.
+    """Returns the stack whose blocks keep the most free bytes reserved until the end of the history, and the free
+    bytes that the blocks of all stacks keep reserved.
 
-    The free bytes of a range are attributed to the oldest block in it.
+    The stack is None if unknown. Free bytes in a range count for the oldest block in the range.
     """
     stays = np.flatnonzero(device.block("freed")[free.block] == NEVER)
     order = stays[np.lexsort((device.block("begin")[free.block[stays]], free.block_range[stays]))]

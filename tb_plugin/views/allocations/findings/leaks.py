@@ -32,7 +32,7 @@ CHECK = Check(
 
 
 def leaks(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields possible leaks, ranked by bytes per step times confidence."""
+    """Yields possible leaks, sorted by retained bytes per step times confidence."""
     growth = growth_of(device)
     peak = int(levels_of(device).allocated.max())
     words = stack_words(device.snapshot)

@@ -41,7 +41,7 @@ CHECK = Check(
 
 
 def ran_out(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields one finding for each out-of-memory event, up to a limit."""
+    """Yields a finding for each out-of-memory event, up to a maximum number of findings."""
     levels, lines = levels_of(device), _line_numbers(device.snapshot)
     for event in ooms_of(device)[:MAX_FINDINGS].tolist():
         one = met_by(device, event)
@@ -75,7 +75,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Distinct lines of code. The last line stands for stacks without a line of code."""
+    """Distinct lines of code. The last entry stands for stacks without a line of code."""
 
     text: tuple[str, ...]
     number: Int64

@@ -29,7 +29,7 @@ CHECK = Check(
 
 
 def reserved_swings(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields a finding if most steps return segments to the driver and reserve new ones."""
+    """Yields a finding if segments are returned to the driver and reserved again in most steps."""
     steps = steps_of(device)
     count = len(steps) - WARM_UP
     if count < FEWEST_GROWING:

@@ -1,4 +1,4 @@
-"""Peaks that rise from step to step while retained memory does not."""
+"""Memory peaks that rise while retained memory does not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHECK = Check(
 
 
 def rising_peaks(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields a finding if the peak rises from step to step, for example because sequences get longer."""
+    """Yields a finding if the memory peak rises from step to step, for example because sequences get longer."""
     rise = rise_of(device)
     if rise is None:
         return

@@ -1,4 +1,4 @@
-"""Peaks caused by one short-lived block."""
+"""Memory peaks caused by one short-lived block."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHECK = Check(
 
 
 def single_peak(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields a finding if one short-lived block causes the peak."""
+    """Yields a finding if one short-lived block causes the memory peak."""
     levels = levels_of(device)
     peak, at = int(levels.allocated.max()), levels.peak()
     steps = steps_of(device)

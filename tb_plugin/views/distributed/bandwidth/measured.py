@@ -1,7 +1,7 @@
 """Bandwidth of collectives by group, kind and size, with a linear fit.
 
-Only collectives with all ranks loaded are used, because the transfer time of other collectives is only a bound. The
-transfer time is the duration of the call on the rank that arrives last (``waiting.py``).
+Collectives with missing ranks are not used, because their transfer time is only an upper bound. The transfer time
+is the duration of the call on the rank that arrives last (``waiting.py``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_DEVIATION = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """Collectives with a known size and bus factor, whose ranks are all loaded: one row per collective."""
+    """Collectives with a known size and bus factor, and with all ranks loaded: one row per collective."""
 
     row: Int64
     """Row of one call of the collective: the call with most bytes. If sizes are equal, the sender's call."""
@@ -74,8 +74,9 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
     """Fits a line to transfer times, and returns latency (ns), time per byte (ns) and relative deviation.
 
     The fit minimizes the sum of |time - line| / time, so that large sizes do not dominate. A best line passes
-    through two points, or through the origin and one point. So all such lines are tried. The deviation is the 75th
-    percentile. Returns None if there are too few sizes, if sizes are too similar, or if time decreases with size.
+    through two points, or through the origin and one point, so all lines of this form are tried. The deviation is
+    the 75th percentile. Returns None if there are too few sizes, if sizes are too similar, or if time decreases
+    with size.
     """
     if len(moved) < MIN_SIZES or moved.max() < MIN_SIZE_RATIO * moved.min():
         return None
@@ -105,7 +106,7 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 
 @cached_by_argument
 def measured_collectives(data: JobData) -> Meetings:
-    """Returns the collectives in the selected steps whose bandwidth can be measured."""
+    """Returns the collectives with measurable bandwidth in the selected steps."""
     calls = data.calls
     usable = (
         (calls.match >= 0)
@@ -176,7 +177,7 @@ def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple
 
 
 def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
-    """Marks calls that are not coalesced. The share of a coalesced call in the kernel time is unknown."""
+    """Marks calls that are not coalesced. The kernel time of a single coalesced call is unknown."""
     if "batch" not in calls.column_names:
         return np.ones(calls.num_rows, np.bool_)
     found: npt.NDArray[np.bool_] = calls["batch"].is_null().to_numpy()
@@ -185,7 +186,7 @@ def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Collectives grouped by equal keys: one row per class, sorted by key."""
+    """Collectives in classes of equal keys: one row per class, sorted by key."""
 
     first: Int64
     """Index of one collective of the class in Meetings."""
@@ -206,7 +207,7 @@ def classes_of(found: Meetings, *keys: Int64) -> Classes:
 
 
 def bandwidth_fits(data: JobData) -> list[Fit]:
-    """Returns one fit per kind of group, group size and collective, longest total transfer time first."""
+    """Returns one fit per kind of group, group size and collective, sorted by total transfer time, longest first."""
     return _fits(data)
 
 

@@ -109,14 +109,20 @@ def _bandwidth_rows(data: JobData) -> list[Row]:
 
 
 def nodes_short(nodes: Sequence[str]) -> str:
-    """Returns the node names as text. A long list is shortened to its length, its first and its last name."""
+    """Returns the node names as text.
+
+    For a long list, the text has only the number of nodes, the first and the last name.
+    """
     if len(nodes) <= MAX_LISTED_NODES:
         return ", ".join(nodes)
     return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
 
 def _peaks(data: JobData) -> dict[str, int]:
-    """Peak link bandwidth of each node. Nodes whose devices differ or report none are omitted."""
+    """Returns the peak link bandwidth of each node.
+
+    Nodes with different devices or without reported bandwidth are omitted.
+    """
     found: dict[str, set[object]] = defaultdict(set)
     for row in data.devices:
         found[str(row["node"] or "")].add(row.get("link_peak"))
@@ -141,9 +147,9 @@ def _fit_rows(every: list[Fit]) -> list[Row]:
 def node_rows(data: JobData) -> list[Row]:
     """Returns one row per set of nodes that share a group, slowest set first.
 
-    ``slowdown`` is the median transfer time of a set, divided by the median over all sets with the same number of
-    nodes. It is computed for each kind of collective (kind of group, name, ranks, bytes). The row has the median
-    over these kinds.
+    ``slowdown`` is the median transfer time of the set, divided by the median over all sets with equally many
+    nodes. The slowdown is computed for each kind of collective (kind of group, name, ranks, bytes). The row has the
+    median over the kinds.
     """
     return _node_rows(data)
 
@@ -206,7 +212,7 @@ def _some(found: Meetings, keep: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def slow_nodes(data: JobData) -> list[Notice]:
-    """Returns findings about single nodes or pairs of nodes on which collectives are slower than elsewhere."""
+    """Returns findings about single nodes or pairs of nodes with slower collectives than other nodes."""
     by_count: dict[object, list[Row]] = defaultdict(list)
     for row in node_rows(data):
         if row["slowdown"] is not None:
@@ -238,7 +244,9 @@ def slow_nodes(data: JobData) -> list[Notice]:
 
 
 def bandwidth_series(data: JobData) -> list[Series]:
-    """Returns the chart of bandwidth by size, with fits, for the kinds of collectives that take most time."""
+    """Returns the chart of bandwidth by size, with linear fits, for the kinds of collectives with the longest total
+    time.
+    """
     every = measured_collectives(data)
     if not len(every):
         return []

@@ -21,7 +21,7 @@ MOST = 256
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Ends of calls of collectives: one row per call."""
+    """End times of the calls of collectives: one row per call."""
 
     worker: Int64
     match: Int64
@@ -38,10 +38,10 @@ class Anchors:
 def anchors_of(
     worker: Int64, match: Int64, group: Int64, end_ns: Int64, on_device: Bool, synchronizing: Bool
 ) -> Anchors:
-    """Returns the anchors among these calls.
+    """Returns the calls whose ends are anchors.
 
-    ``match`` is the index of each call's collective (-1 = none). If some workers recorded a collective on the
-    device and others on the host, it is not used, because these ends differ.
+    ``match`` is the index of each call's collective (-1 = none). A collective is not used if some workers recorded
+    its end on the device and others on the host.
     """
     count = int(match.max(initial=-1)) + 1
     known = match >= 0
@@ -59,7 +59,7 @@ def anchors_of(
 def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
     """Marks the calls to use: complete collectives, evenly spread over time for each worker and group.
 
-    The same collectives are preferred on all workers. So workers that lost different calls still share anchors.
+    All workers prefer the same collectives, so workers that lost different calls still share anchors.
     """
     if not len(match):
         return np.zeros(0, np.bool_)
@@ -75,7 +75,10 @@ def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
 
 
 def _evenly_spread(ordinal: Int64) -> npt.NDArray[np.float64]:
-    """Van der Corput sequence in [0, 1). The ordinals whose values are below a limit are always evenly spread."""
+    """Returns the van der Corput sequence in [0, 1).
+
+    For any limit, the ordinals whose values are below the limit are evenly spread.
+    """
     bits: UInt32 = ordinal.astype(np.uint32)
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
         bits = ((bits >> np.uint32(shift)) & np.uint32(mask)) | ((bits & np.uint32(mask)) << np.uint32(shift))

@@ -1,7 +1,7 @@
 """Standard errors of clock drifts, by Monte Carlo simulation.
 
-The anchors of a group only compare the drifts of its members with each other. So the error of a worker depends on
-how groups overlap, not only on its number of anchors.
+The anchors of a group only compare the drifts of the group's members with each other. So the error of a worker's
+drift depends on how groups overlap, not only on the number of anchors.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _MAX_INFORMATION = 1e12
 
 
 def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
-    """Returns, for each anchor, the robust standard deviation (ns) of the anchors in its group.
+    """Returns, for each anchor, the robust standard deviation (ns) of the anchors in the same group.
 
     ``off`` is the distance (ns) of each anchor from the mean of its collective. The result is corrected for the
-    degrees of freedom that the means and the ``parameters`` of the fit use. It is never below the deviation of all
-    anchors together, because a few anchors may agree by chance.
+    degrees of freedom of the means and of the ``parameters`` of the fit. The result is at least the deviation of
+    all anchors together, because a few anchors may agree by chance.
     """
     if not len(off):
         return off
@@ -51,7 +51,7 @@ def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
 
 
 def _scatter(distance: Float64, key: Int64, median: Float64) -> Float64:
-    """Standard deviation per key. Distances above three robust standard deviations are clipped."""
+    """Returns the standard deviation per key. Distances above three robust standard deviations are clipped."""
     near = np.minimum(distance, (3 * MAD_TO_DEVIATION * np.maximum(median, 1.0))[key])
     found: Float64 = np.maximum(np.sqrt(np.bincount(key, near * near) / np.bincount(key)), 1.0)
     return found
@@ -87,10 +87,10 @@ def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) 
 
 
 def _against_median(found: Float64, noise: Float64) -> Float64:
-    """Standard error of each worker relative to the median of closely connected workers.
+    """Returns the standard error of each worker relative to the median of closely connected workers.
 
-    Infinite if fewer than half of the workers are closely connected. Noise also moves the median, most of all if it
-    depends on only one or two workers.
+    The error is infinite if fewer than half of the workers are closely connected. Noise also moves the median,
+    above all a median of only one or two workers.
     """
     middle = np.median(noise.T.copy(), axis=1)
     centre = int(np.argmin(np.mean(np.abs(noise - middle), axis=1)))
@@ -104,7 +104,7 @@ def _against_median(found: Float64, noise: Float64) -> Float64:
 
 
 def _information(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
-    """Fisher information about the drift, for each pair of worker and group, in units of the prior."""
+    """Returns the Fisher information about the drift, for each pair of worker and group, in units of the prior."""
     rows, group = np.arange(len(a.group)), group_sorted(a.group).of
     ends = np.bincount(group)
     if len(ends) > MAX_GROUPS:

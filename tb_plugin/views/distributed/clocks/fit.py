@@ -1,4 +1,4 @@
-"""Robust fit of clock offsets and drifts to collective ends."""
+"""Robust fit of clock offsets and drifts to the ends of collectives."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ _CAUCHY = 2.385
 
 
 def connected_sets(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
-    """Returns the connected set of each worker (0 = largest, -1 = none) and its initial clock offset in ns.
+    """Returns the connected set of each worker (0 = largest, -1 = none) and the worker's initial clock offset in
+    ns.
 
     ``zero_ns`` is the clock reading at the start of each worker's trace. The offset between two workers is the
-    median over the collectives that both called. Pairs with most such collectives are used first, as in a maximum
-    spanning tree.
+    median over the collectives of both workers. As in a maximum spanning tree, pairs with the most shared
+    collectives are used first.
     """
     neighbours = _spanning_tree(anchors, zero_ns)
     number, offset = np.full(len(zero_ns), -1, np.int64), np.zeros(len(zero_ns), np.int64)
@@ -53,7 +54,9 @@ def connected_sets(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
 
 
 def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """Maximum spanning tree of the workers: for each worker, its neighbours and their clock offsets in ns."""
+    """Returns a maximum spanning tree of the workers: the neighbours of each worker, and the clock offsets to them
+    in ns.
+    """
     workers = len(zero_ns)
     first = np.full(a.matches, workers, np.int64)
     np.minimum.at(first, a.match, a.worker)
@@ -81,9 +84,9 @@ def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[in
 
 
 def relative_ends(a: Anchors, zero_ns: Int64) -> Float64:
-    """Returns the time from the first end of a collective to the end of each of its calls, ns.
+    """Returns the time from the first end of a collective to the end of each call of the collective, ns.
 
-    These numbers are small, so floats represent them exactly.
+    Floats represent these small numbers exactly.
     """
     end = zero_ns[a.worker] + a.end_ns
     first = np.full(a.matches, np.iinfo(np.int64).max, np.int64)
@@ -93,7 +96,7 @@ def relative_ends(a: Anchors, zero_ns: Int64) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Input of the fit: one row per call."""
+    """Input of the clock fit: one row per call."""
 
     worker: Int64
     match: Int64
@@ -114,10 +117,10 @@ class Ends:
 
 
 def fit_clocks(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
-    """Returns the offset and the slope of each worker, and the residual of each end.
+    """Returns the offset and the slope of each worker's clock, and the residual of each end.
 
     The fit uses iteratively reweighted least squares with Cauchy weights. ``spread_ns`` is the standard deviation
-    of each worker's times; slopes are per standard deviation. A prior pulls drifts towards 0.
+    of each worker's times, and slopes are per standard deviation. A prior pulls drifts towards 0.
     """
     shift, slope, now = np.zeros(ends.workers), np.zeros(ends.workers), ends.end_ns
     common = median_by(ends.match, np.rint(ends.end_ns).astype(np.int64), ends.matches).astype(np.float64)
@@ -137,9 +140,9 @@ def fit_clocks(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float6
 
 
 def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Float64) -> Float64:
-    """Update of offsets and slopes by conjugate gradients, which need no dense matrix of workers.
+    """Updates offsets and slopes by conjugate gradients, which need no dense matrix of workers.
 
-    The common end of each collective is eliminated. It is the weighted mean of the ends of its calls.
+    The common end of each collective, the weighted mean of its calls' ends, is eliminated.
     """
     of_match = ends.by_match(weight)
 

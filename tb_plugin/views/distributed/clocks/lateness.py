@@ -1,4 +1,4 @@
-"""Lateness at collectives, by corrected clocks."""
+"""Lateness at collectives, measured by corrected clocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARRIVALS = ("known", "below the residual", "recording starts later", "clocks unk
 
 @dataclass(frozen=True, eq=False)
 class Lateness:
-    """One row per call. Times are 0 if ``arrival`` is "clocks unknown" or "alone"."""
+    """Lateness of calls: one row per call. Times are 0 if ``arrival`` is "clocks unknown" or "alone"."""
 
     arrival: Int64
     lateness_ns: Int64
@@ -45,7 +45,7 @@ class Lateness:
 
 @dataclass(frozen=True, eq=False)
 class _Collectives:
-    """Times that all calls of a collective share: one row per collective."""
+    """Times that all calls of a collective have in common: one row per collective."""
 
     arrival: Int64
     middle_ns: Int64
@@ -59,7 +59,7 @@ def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start
     """Returns the lateness of each call.
 
     ``match`` is the index of each call's collective (-1 = none), and ``group`` is a code of the process group.
-    Times are by the clock of each worker.
+    Times are readings of each worker's clock.
     """
     rows = np.flatnonzero(match >= 0)
     w, m = worker[rows], match[rows]
@@ -120,11 +120,11 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
 
 
 def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
-    """Collectives at which a worker may only seem late because its recording started late.
+    """Returns collectives at which a worker may only seem late because its recording started late.
 
-    They are the worker's first collectives in groups in which other ranks recorded earlier calls. The first call in
-    the worker's trace must be one of them. Its trace must start later by more than the clock error. Otherwise the
-    recording started in time but lost calls.
+    The result contains the worker's first collectives in groups in which other ranks recorded earlier calls. The
+    first call in the worker's trace must be one of these collectives. The trace must start later by more than the
+    clock error.
     """
     which = np.where(match >= 0, match, len(match) + np.arange(len(match)))
     earliest = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)
@@ -145,7 +145,7 @@ def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, sta
 
 
 def _first_rows(key: Int64, time: Int64) -> Int64:
-    """Row with the earliest time of each key, sorted by key."""
+    """Returns the row with the earliest time of each key, sorted by key."""
     keys = int(key.max(initial=-1)) + 1
     least, row = np.full(keys, np.iinfo(np.int64).max, np.int64), np.full(keys, -1, np.int64)
     np.minimum.at(least, key, time)
@@ -157,7 +157,7 @@ def _first_rows(key: Int64, time: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Sure:
-    """Marks, for each call, the values of Lateness that exceed the clock error."""
+    """Marks of the values in Lateness that exceed the clock error, for each call."""
 
     lateness: Bool
     skew: Bool

@@ -1,7 +1,8 @@
 """Clock offsets and drifts of workers.
 
-A clock reading ``zero_ns + at`` is corrected by adding ``offset_ns + drift * at``. ``at`` is the time since the
-start of the trace. A robust fit chooses offsets and drifts so that the calls of each collective end together.
+The corrected time of a clock reading ``zero_ns + at`` is the reading plus ``offset_ns + drift * at``. ``at`` is the
+time since the start of the trace. A robust fit chooses offsets and drifts so that the calls of each collective end
+together.
 """
 
 from __future__ import annotations
@@ -68,18 +69,18 @@ class Clocks:
 
     @cached_property
     def begin_ns(self) -> Int64:
-        """Returns the corrected start of each trace, in ns after the earliest start among known clocks."""
+        """Returns the corrected start of each trace, in ns after the earliest corrected start of all known clocks."""
         begin = self.zero_ns + self.offset_ns
         first: Int64 = begin[self.comparable] if self.comparable.any() else begin
         return begin - int(first.min(initial=np.iinfo(np.int64).max)) if len(begin) else begin
 
     def corrected(self, worker: Int64, at_ns: Int64) -> Int64:
-        """Converts times in the traces of these workers to the common time axis of ``begin_ns``."""
+        """Converts times in the traces of ``worker`` to the common time axis of ``begin_ns``."""
         return self.begin_ns[worker] + at_ns + np.rint(self.drift[worker] * at_ns).astype(np.int64)
 
 
 def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
-    """Fits the clocks of all workers, so that the median offset and drift of each connected set are 0."""
+    """Fits the clocks of all workers. In each connected set, the median offset and the median drift are 0."""
     workers, a = len(zero_ns), anchors
     count = np.bincount(a.worker, minlength=workers)
     where, offset = connected_sets(a, zero_ns)
@@ -114,9 +115,9 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
 
 
 def _with_zero_median_drift(time_ns: Int64, where: Int64, shift: Float64, drift: Float64) -> tuple[Float64, Float64]:
-    """Corrections and drifts on a common time axis that is rescaled to a median drift of 0.
+    """Returns corrections and drifts on a common time axis that is rescaled to a median drift of 0.
 
-    Anchors do not determine the scale of that axis.
+    Anchors do not determine the scale of the common time axis.
     """
     shift, drift = shift.copy(), drift.copy()
     for number in range(int(where.max(initial=-1)) + 1):
@@ -140,7 +141,7 @@ def _residuals(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
 
 
 def clocks_table(clocks: Clocks, is_zero_stated: Bool) -> pa.Table:
-    """Returns the clocks as a table with one row per worker. ``clocks_from`` reads it."""
+    """Returns the clocks as a table with one row per worker, which ``clocks_from`` reads."""
     return pa.table(
         {"is_zero_stated": pa.array(is_zero_stated), **{key: pa.array(getattr(clocks, key)) for key in _COLUMNS}}
     )

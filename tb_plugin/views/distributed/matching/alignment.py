@@ -23,10 +23,10 @@ _MAX_GAPS = 64
 
 
 def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
-    """Returns an index of each call within its block. Calls with equal block and index belong together.
+    """Returns the index of each call within its block. Calls with equal block and index belong to one collective.
 
     The calls of each worker must be in time order. If all workers have the same sequence of calls in a block, the
-    index is the position in it. Otherwise the sequences are aligned first.
+    index is the position in the sequence. Otherwise the sequences are aligned before.
     """
     place = occurrence(codes(worker, block))
     order = np.lexsort((kind, place, block))
@@ -52,7 +52,7 @@ def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
 def align_sequences(sequences: Sequence[Int64]) -> list[Int64]:
     """Returns, for each sequence, the position of each item in the merged sequence.
 
-    Sequences are merged one by one. The most frequent sequence comes first, then the longest one.
+    Sequences are merged one by one: the most frequent sequence first, then the longest sequence.
     """
     texts = [mine.tobytes() for mine in sequences]
     often = Counter(texts)
@@ -75,7 +75,7 @@ def align_sequences(sequences: Sequence[Int64]) -> list[Int64]:
 
 
 def _partners(common: Int64, mine: Int64) -> Int64:
-    """Index in ``common`` of each item of ``mine``; -1 = none.
+    """Returns the index in ``common`` of each item of ``mine`` (-1 = none).
 
     Items that do not align are matched to unused items of the same kind, in order.
     """
@@ -116,9 +116,9 @@ def _common_prefix(first: Int64, second: Int64) -> int:
 
 
 def _next_gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
-    """Number of items to skip in ``mine`` and in ``common`` until both sequences agree again.
+    """Returns the numbers of items to skip in ``mine`` and in ``common`` until the sequences agree again.
 
-    None if that takes too many items.
+    Returns None if too many items would be skipped.
     """
     for wide in range(1, _MAX_GAP + 1):
         for mine_from, common_from in ((0, wide), (wide, 0)):
@@ -129,10 +129,10 @@ def _next_gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
 
 
 def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns the index pairs of a longest common subsequence; empty if the sequences are too long.
+    """Returns the index pairs of a longest common subsequence. For very long sequences, the result is empty.
 
     The bit-parallel algorithm is by Crochemore et al. (2001) and Hyyro (2004). Bit i of ``lines[j]`` is zero if
-    item i of ``first`` increases the common length with ``second[:j + 1]``.
+    item i of ``first`` increases the length of the common subsequence with ``second[:j + 1]``.
     """
     if not first or not second or len(first) * len(second) > _MAX_TABLE:
         return []

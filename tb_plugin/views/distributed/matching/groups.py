@@ -23,15 +23,15 @@ _CUT = "..."
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of a group. If the list is truncated (``cut``), ranks are missing before the last one."""
+    """Ranks of a group. If ``cut`` is set, the list is truncated: ranks before the last rank are missing."""
 
     listed: tuple[int, ...]
     cut: bool = False
 
     def holds(self, other: Ranks, size: int) -> bool:
-        """Returns whether this complete list of ranks agrees with ``other``, which is truncated.
+        """Returns whether this complete list of ranks agrees with the truncated list ``other``.
 
-        ``size`` is the number of ranks in the truncated group (-1 = unknown).
+        ``size`` is the number of ranks in the group of the truncated list (-1 = unknown).
         """
         begin, same_size = len(other.listed) - 1, size < 0 or size == len(self.listed)
         return (
@@ -46,7 +46,7 @@ NO_RANKS = Ranks(())
 
 
 def ranks_in(text: str) -> Ranks:
-    """Parses a list of ranks such as ``[0, 1]`` or ``[0, 1, ..., 63]``, or a map with ranks as keys."""
+    """Parses a list of ranks such as ``[0, 1]`` or ``[0, 1, ..., 63]``, or a map whose keys are ranks."""
     pattern = r"(\d{1,9})['\"]?\s*:" if text.startswith("{") else r"\d{1,9}"
     return Ranks(tuple(map(int, re.findall(pattern, text))), _CUT in text)
 
@@ -63,7 +63,10 @@ class ReportedGroup:
 
 @dataclass(frozen=True, eq=False)
 class GroupColumns:
-    """Group columns of calls: one row per call. ``group`` is an index into ``names``, ``ranks`` into ``listed``."""
+    """Group columns of calls: one row per call.
+
+    ``group`` is an index into ``names``, and ``ranks`` is an index into ``listed``.
+    """
 
     worker: Int64
     group: Int64
@@ -75,7 +78,7 @@ class GroupColumns:
 
     @cached_property
     def distinct(self) -> tuple[list[tuple[int, int, int, int]], Int64]:
-        """Returns the distinct tuples (worker, name, ranks, size), and the index of each call's tuple."""
+        """Returns the distinct tuples (worker, name, ranks, size), and for each call the index of its tuple."""
         group = _full_names(self.names)[self.group]
         groups = group_sorted(self.worker, group, self.ranks, self.size + 1)
         columns = (column[groups.first].tolist() for column in (self.worker, group, self.ranks, self.size))
@@ -90,12 +93,12 @@ class Groups:
 
 
 def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Groups:
-    """Assigns a group code to each call.
+    """Returns a group code for each call.
 
-    Workers often number their groups independently, so groups with the same name may have different ranks. Groups
-    with equal ranks and description are one group. If a worker has two such groups, their names are compared too.
-    Missing or truncated ranks are filled from other calls and lists: of the same worker, or else of all workers if
-    they agree. A truncated name is replaced by the full name that ends with it, if there is only one.
+    Workers may number groups independently, so groups with the same name may have different ranks. Groups with
+    equal ranks and description are one group. If a worker has two such groups, names are compared too. Missing or
+    truncated ranks come from other calls of the same worker, otherwise from all workers if these agree. A truncated
+    name is replaced by the only full name with the same ending.
     """
     every, which = calls.distinct
     ranks = _ranks(every, calls, stated)
@@ -121,7 +124,7 @@ def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Grou
 
 
 def _plain(ranks: Ranks) -> Ranks:
-    """Ranks without the negative number by which ``_ranks`` marks truncated lists."""
+    """Returns the ranks without the negative number with which ``_ranks`` marks truncated lists."""
     return Ranks(tuple(rank for rank in ranks.listed if rank >= 0), ranks.cut)
 
 
@@ -162,7 +165,10 @@ def _ranks(
 
 
 def _full_names(names: Sequence[str]) -> Int64:
-    """Index of the full name for each truncated name. If there is not exactly one, the index does not change."""
+    """Returns the index of the full name for each truncated name.
+
+    If several full names or no full name fits, the index does not change.
+    """
     found = np.arange(len(names))
     ends = {place: name[len(END) :] for place, name in enumerate(names) if name.startswith(END)}
     for length in {len(end) for end in ends.values() if end}:
@@ -179,7 +185,7 @@ def _full_names(names: Sequence[str]) -> Int64:
 def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements: Int64) -> Int64:
     """Returns a code per call. Codes are equal if name, dtype and number of elements are equal.
 
-    In a group, some workers may report sizes for a name while others do not. Then only the name is compared.
+    If only some workers of a group report sizes for a name, only names are compared.
     """
     both = codes(group, name)
     mine = codes(both, worker)
@@ -195,7 +201,7 @@ def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements:
 def shape_of(ranks: Ranks, size: int | None, world_size: int | None) -> str:
     """Returns a phrase for the ranks of a group, such as "8 neighbouring ranks".
 
-    The phrase is empty if ranks are unknown or irregular.
+    The phrase is empty if the ranks are unknown or irregular.
     """
     listed, count = ranks.listed, size if size is not None and size > 0 else len(ranks.listed)
     if world_size is not None and count == world_size > 1:
@@ -214,12 +220,12 @@ def _ordinal(number: int) -> str:
 
 
 def dimensions_of(description: str, patterns: Sequence[tuple[str, str]]) -> str:
-    """Returns the kinds of parallelism in a group description, such as "tensor + data"; empty if there are none."""
+    """Returns the kinds of parallelism that a group description contains, such as "tensor + data", or ""."""
     return " + ".join(word for word, pattern in patterns if re.search(pattern, description))
 
 
 def rows_with_shapes(rows: Sequence[Mapping[str, object]], world_size: int | None) -> list[dict[str, object]]:
-    """Adds ``group_shape`` to rows that describe groups."""
+    """Adds the column ``group_shape`` to rows that describe groups."""
     return [
         {
             **row,

@@ -1,4 +1,4 @@
-"""Inference of process groups for calls that report none."""
+"""Inference of process groups for calls without a reported group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIN_COLLECTIVES = 2
 
 
 def fill_from_collective(label: Int64, values: Int64) -> Int64:
-    """Replaces unknown values (-1) by the largest value of the same collective."""
+    """Replaces unknown values (-1) by the largest value within the same collective."""
     lacking = (values < 0) & (label >= 0)
     if not lacking.any():
         return values
@@ -37,11 +37,10 @@ def group_from_ranks(
 ) -> tuple[Int64, list[tuple[Ranks, str]]]:
     """Infers the group of calls without a reported group, from the ranks that call a collective.
 
-    Returns, for each call, an index into the second result, which contains (ranks, name); -1 = none. A kind of
-    calls (name, dtype, elements) gets a listed group if exactly the ranks of that group call its collectives. Kinds
-    that all ranks of the job call get no group. All ranks must be loaded and have such calls in the same steps.
-    Otherwise a trace may be truncated. ``blank`` marks calls without a group. ``alike`` marks collectives for which
-    all ranks report the same size.
+    Returns, for each call, an index (-1 = none) into a list of (ranks, name), and the list. A kind of calls (name,
+    dtype, elements) gets a listed group if exactly the ranks of the group call its collectives. All ranks must be
+    loaded and must call the kind in the same steps, because otherwise a trace may be truncated. ``blank`` marks
+    calls without a group. ``alike`` marks collectives for which all ranks report the same size.
     """
     found = np.full(len(label), -1, np.int64)
     groups = _listed(ranks, stated)
@@ -79,7 +78,7 @@ def group_from_ranks(
 
 
 def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dict[frozenset[int], tuple[Ranks, str]]:
-    """Groups that each of their members lists exactly once, keyed by these members."""
+    """Returns the groups that each member lists exactly once, keyed by the members."""
     place = {rank: worker for worker, rank in enumerate(ranks)}
     lists: dict[str, list[ReportedGroup]] = defaultdict(list)
     for group in stated:

@@ -70,9 +70,9 @@ def match(calls: Calls) -> Int64:
 def match_calls(calls: Calls) -> Matched:
     """Matches the calls that belong to one collective.
 
-    Calls match if process group and sequence number are equal; a missing number may be inferred. Calls without a
-    number match if (collective, dtype, elements) align within a step. So a missing call does not shift later ones.
-    These calls are also aligned with the numbered calls of their group.
+    Calls match if process group and sequence number are equal. Missing numbers may be inferred. Calls without a
+    number match if (collective, dtype, elements) align within a step, so a missing call does not shift later calls.
+    Calls without a number are also aligned with the numbered calls of their group.
     """
     number, inferred = _numbers(calls)
     label = np.full(len(calls.worker), -1, np.int64)
@@ -98,9 +98,9 @@ def _numbers(calls: Calls) -> tuple[Int64, Bool]:
 
 
 def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
-    """Match codes, equal for matching calls.
+    """Returns match codes, which are equal for matching calls.
 
-    Calls of one worker with the same number are a coalesced batch. They match by kind and order.
+    Calls of one worker with the same number are a coalesced batch. Such calls match by kind and order.
     """
     worker = calls.worker[rows]
     label = codes(calls.group[rows], calls.name[rows], number[rows])
@@ -117,10 +117,10 @@ def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
 
 
 def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
-    """Match codes of calls without a number.
+    """Returns match codes of calls without a sequence number.
 
-    They match by order, both with each other and with numbered calls of their group. Numbered collectives act as
-    the sequence of an additional worker. If a worker has calls with and without numbers, its numbered calls are
+    Calls match by order, both with each other and with numbered calls of the same group. Numbered collectives act
+    as the sequence of an additional worker. If a worker has calls with and without numbers, the numbered calls are
     aligned too.
     """
     fresh = int(label.max(initial=-1)) + 1
@@ -157,9 +157,10 @@ def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, numbe
 
 
 def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
-    """Block of each call: its group within its step. So a missing call does not shift the next step.
+    """Returns the block of each call: its group within its step. So a missing call does not shift calls of the next
+    step.
 
-    If some workers of a group have steps and others do not, all calls of the group are one block.
+    If only some workers of a group have steps, all calls of the group are one block.
     """
     group, step = calls.group[rows], calls.step[rows]
     pair = codes(group, worker)
@@ -172,7 +173,7 @@ def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
 
 
 def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
-    """Collectives that are matched on at least two workers, with an index from 0.
+    """Returns collectives that are matched on at least two workers, numbered from 0.
 
     If several calls of one worker match, only the most reliable match is used.
     """
@@ -188,10 +189,10 @@ def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
 
 
 def _placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, place: Int64, end_ns: Int64) -> Int64:
-    """Index of each call within its block, corrected by time if a worker lacks calls of a kind.
+    """Returns the index of each call within its block, corrected by time if a worker lacks calls of a kind.
 
     The calls of one collective end at nearly the same time. The clock offset of a worker is the median difference
-    between ends in groups without missing calls. If there are no such groups, nothing is corrected.
+    between ends in groups without missing calls. If all groups have missing calls, nothing is corrected.
     """
     order = np.lexsort((place, worker, kind, block))
     which = codes(block, kind)[order]
@@ -220,9 +221,9 @@ def _placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, plac
 
 
 def _offsets(worker: Int64, group: Int64, code: Int64, end_ns: Int64, sure: Bool) -> tuple[Int64, Bool]:
-    """Clock offset in ns of each call's worker within the group, and whether it is known.
+    """Returns the clock offset (ns) of each call's worker within the group, and whether the offset is known.
 
-    Only calls marked ``sure`` are used, in those collectives of the group that have most workers.
+    Only calls marked ``sure`` are used, in the collectives with the most workers in the group.
     """
     order = np.lexsort((end_ns, code))
     first = np.flatnonzero(np.diff(code[order], prepend=-1))

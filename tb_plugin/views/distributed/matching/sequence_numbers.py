@@ -26,7 +26,7 @@ _MAX_TRIED_SHIFTS = 8
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Columns of calls, as in ``match.Calls``."""
+    """Columns of calls, with the same meaning as in ``match.Calls``."""
 
     worker: Int64
     step: Int64
@@ -38,11 +38,11 @@ class Stream:
 
 
 def number_calls(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
-    """Returns the sequence number of each call in its group (-1 = none), and whether it is inferred.
+    """Returns the sequence number of each call in its group (-1 = none), and whether the number is inferred.
 
-    A call next to numbered calls gets the missing number if calls with that number have the same kind on other
-    workers. If most numbers of a worker disagree with other workers, they are shifted until nearly all agree. If no
-    shift does this and even the names disagree, its numbers are dropped.
+    A call next to numbered calls gets the missing number if calls with this number have the same kind on other
+    workers. If most numbers of a worker disagree with other workers, the worker's numbers are shifted until nearly
+    all agree. If no shift works and even the names disagree, the worker's numbers are dropped.
     """
     number, inferred = sequence.copy(), np.zeros(len(sequence), np.bool_)
     groups = int(calls.group.max(initial=0)) + 1
@@ -58,7 +58,7 @@ def number_calls(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
 
 
 def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]:
-    """Returns the sorted distinct values of ``place``, and the most frequent kind at each.
+    """Returns the sorted distinct values of ``place``, and the most frequent kind at each value.
 
     If two kinds are equally frequent, the kind of the worker with the lowest index is used.
     """
@@ -72,7 +72,7 @@ def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]
 
 
 def _shift_numbers(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Shifts or drops, in place, the numbers of workers that disagree with other workers."""
+    """Shifts or drops, in place, the sequence numbers of workers that disagree with other workers."""
     group, worker, kind = calls.group[rows], calls.worker[rows], calls.kind[rows]
     place = codes(group, number[rows])
     order = np.argsort(place, kind="stable")
@@ -98,7 +98,7 @@ def _shift_numbers(calls: Stream, rows: Int64, number: Int64, inferred: Bool) ->
 
 
 def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: Bool) -> None:
-    """Shifts or drops, in place, the numbers within one group.
+    """Shifts or drops, in place, sequence numbers within one group.
 
     ``odd`` marks the calls of workers that disagree with other workers.
     """
@@ -127,7 +127,7 @@ def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred:
 def _best_shift(
     calls: Stream, voting: Int64, mine: Int64, number: Int64, reference: tuple[Int64, Int64, Int64]
 ) -> int | None:
-    """Shift after which the numbers of a worker agree with other workers; None if there is none."""
+    """Returns the shift after which the sequence numbers of a worker agree with other workers, or None."""
     numbers, kinds, steps = reference
     both = codes(np.concatenate((kinds, calls.kind[voting])), np.concatenate((steps, calls.step[voting])))
     reference_codes, voter_codes = both[: len(numbers)], both[len(numbers) :]
@@ -147,7 +147,7 @@ def _best_shift(
 
 
 def _fill_gaps(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Sets, in place, the numbers of calls between or next to numbered calls of the same worker."""
+    """Sets, in place, the sequence numbers of calls between or next to numbered calls of the same worker."""
     pair = codes(calls.group[rows], calls.worker[rows])
     order = rows[np.argsort(pair, kind="stable")]
     pair = np.sort(pair)

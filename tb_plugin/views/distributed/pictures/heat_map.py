@@ -65,7 +65,7 @@ def heat_map_and_quantiles(data: JobData, key: str) -> tuple[Heat, Series]:
 
 
 def merge(grid: Grid, merged: int) -> Grid:
-    """Merges every ``merged`` adjacent steps into one column that contains their maximum."""
+    """Merges every ``merged`` adjacent steps into one column with the maximum of the steps."""
     if merged == 1:
         return grid
     low = np.where(grid.has_value, grid.values, np.iinfo(np.int64).min)
@@ -75,7 +75,7 @@ def merge(grid: Grid, merged: int) -> Grid:
 
 
 def merged_labels(labels: Sequence[str], merged: int) -> list[str]:
-    """Returns the labels of merged columns, such as ``4-7``."""
+    """Returns the labels of columns that merge several steps, such as ``4-7``."""
     groups = (labels[start : start + merged] for start in range(0, len(labels), merged))
     return [group[0] if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in groups]
 
@@ -83,7 +83,7 @@ def merged_labels(labels: Sequence[str], merged: int) -> list[str]:
 def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
     """Returns quantiles over the workers: one list per share, with one value per column.
 
-    Each quantile is the value of some worker. It is not interpolated.
+    Quantiles are not interpolated: each quantile is the value of a worker.
     """
     count = grid.has_value.sum(axis=0)
     ordered = np.sort(np.where(grid.has_value, grid.values, np.iinfo(np.int64).max), axis=0)
@@ -96,7 +96,7 @@ def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
 
 
 def _merged(grid: Grid, room: int) -> int:
-    """Smallest number of steps per column at which the heat map fits the size limit and the screen."""
+    """Returns the smallest number of steps per column with which the heat map fits the size limit and the screen."""
     steps: int = max(grid.values.shape[1], 1)
     merged = -(-steps // MAX_COLUMNS)
     while merged < steps:
@@ -109,7 +109,6 @@ def _merged(grid: Grid, room: int) -> int:
 
 
 def _length(grid: Grid) -> int:
-    """Approximate size of the values in JSON, in bytes."""
     size = np.abs(grid.values)
     digits = np.ones(size.shape, np.int64)
     for power in range(1, 19):

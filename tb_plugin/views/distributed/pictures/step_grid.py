@@ -49,7 +49,7 @@ class Grid:
 
     @property
     def means(self) -> Float64:
-        """Returns the mean over the valid steps of each worker; NaN if a worker has none."""
+        """Returns the mean over the valid steps of each worker, or NaN for a worker without valid steps."""
         count = self.has_value.sum(axis=1)
         total = np.where(self.has_value, self.values, 0).sum(axis=1)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
@@ -61,7 +61,10 @@ def selected_labels(data: JobData) -> tuple[str, ...]:
 
 
 def selected_columns(data: JobData) -> Int64:
-    """Returns the index of each of the ``selected_labels`` in ``labels``: the columns of a grid."""
+    """Returns the index in ``labels`` of each label in ``selected_labels``.
+
+    The selected labels are the columns of a grid.
+    """
     return np.flatnonzero(_recorded_steps(data).any(axis=0))
 
 
@@ -72,9 +75,9 @@ def available_measures(data: JobData) -> list[Metric]:
 
 
 def measure_key(data: JobData, key: str) -> str:
-    """Returns the key of a measure. FIRST is replaced by the first measure with a non-zero value.
+    """Returns the key of a measure. FIRST stands for the first measure with a non-zero value.
 
-    Straggler cost is tried first if there is a straggler. Otherwise it is noise and is tried last.
+    Straggler cost is tried first if the job has a straggler. Otherwise straggler cost is noise and is tried last.
     """
     if key != FIRST:
         return key
@@ -85,9 +88,9 @@ def measure_key(data: JobData, key: str) -> str:
 
 
 def grid_of(data: JobData, key: str) -> Grid:
-    """Returns a measure over ``selected_columns``. Raises BadRequest for an unknown measure.
+    """Returns the grid of a measure over ``selected_columns``. Raises BadRequest for an unknown measure.
 
-    If there are no steps, any key returns an empty grid.
+    Without steps, the grid is empty for every key.
     """
     found = _grids(data) or dict.fromkeys(CATEGORIES, _empty_grid(data, 0))
     if key not in found:
@@ -118,7 +121,7 @@ def _grids(data: JobData) -> Mapping[str, Grid]:
 
 
 def _reported_grids(data: JobData) -> Mapping[str, Grid]:
-    """One grid over all labels for each column of the steps table."""
+    """Returns one grid over all labels for each column of the steps table."""
     grids = {}
     for key in STEP:
         if key != "step":
@@ -139,14 +142,14 @@ def _empty_grid(data: JobData, steps: int) -> Grid:
 
 @cached_by_argument
 def _recorded_steps(data: JobData) -> Bool:
-    """Whether each worker has each step: the step is recorded, or calls are recorded in it."""
+    """Returns whether each worker recorded each step, or calls in the step."""
     known: Bool = data.times[0][:, :-1] > 0
     known[data.step_places] = True
     return known
 
 
 def _lost_grid(data: JobData) -> Grid:
-    """Time per step that would be saved if the worker were as fast as the next slowest one."""
+    """Returns the time per step that would be saved if the worker were as fast as the next slowest worker."""
     report, grid = straggler_report(data), _empty_grid(data, len(data.labels))
     at = {label: place for place, label in enumerate(data.labels)}
     places = [(place, at[label]) for place, label in enumerate(report.labels) if label in at]

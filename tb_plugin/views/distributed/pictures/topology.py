@@ -1,4 +1,4 @@
-"""Nodes of the workers, and their positions in process groups."""
+"""Nodes of the workers, and the workers' positions in process groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _Kind:
-    """Disjoint groups that have the same description."""
+    """Disjoint groups with the same description."""
 
     title: str
     groups: list[tuple[int, ...]]
@@ -31,9 +31,9 @@ class _Kind:
 
 @cached_by_argument
 def worker_ranks(data: JobData) -> Mapping[int, int]:
-    """Maps each rank to the index of its worker in ``data.names``.
+    """Returns the index in ``data.names`` of the worker with each rank.
 
-    If no ranks are recorded, they come from the worker names, provided that each name contains a rank.
+    If no ranks are recorded, the ranks in the worker names are used, provided that each name contains a rank.
     """
     place = {name: at for at, name in enumerate(data.names)}
     recorded = {place[name]: rank for name, rank in data.reported.ranks.items() if name in place}
@@ -59,7 +59,7 @@ def rank_nodes(data: JobData) -> dict[int, str]:
 def worker_groupings(data: JobData) -> list[Grouping]:
     """Returns the ways in which the page can group workers.
 
-    The first way is by node, if there are several nodes. Then follow the kinds of process groups. Kinds of
+    If there are several nodes, the first way is by node. The next ways are kinds of process groups, and kinds of
     neighbouring ranks come first.
     """
     found = [node] if (node := _nodes(data)) is not None else []
@@ -79,7 +79,7 @@ def worker_groupings(data: JobData) -> list[Grouping]:
 
 
 def listed_ranks(text: object, size: object) -> tuple[int, ...]:
-    """Returns the ranks of a group; empty if their list is truncated."""
+    """Returns the ranks of a group. If the list of ranks is truncated, the result is empty."""
     found = ranks_in(str(text or ""))
     ranks = found.listed
     whole = not found.cut and (not isinstance(size, int) or len(ranks) == size)
@@ -87,7 +87,7 @@ def listed_ranks(text: object, size: object) -> tuple[int, ...]:
 
 
 def ranks_short(ranks: Sequence[int]) -> str:
-    """Returns the ranks as short text, such as ``0-7`` or ``0-56 by 8``. Irregular ranks are truncated."""
+    """Returns the ranks as short text, such as ``0-7`` or ``0-56 by 8``. Long irregular lists are truncated."""
     if len(ranks) > 2:
         by = ranks[1] - ranks[0]
         if by > 0 and all(after - before == by for before, after in pairwise(ranks)):
@@ -113,9 +113,10 @@ def _nodes(data: JobData) -> Grouping | None:
 
 
 def _kinds(data: JobData) -> Iterator[_Kind]:
-    """Kinds of groups. The groups of a kind have the same description; without descriptions, the same size.
+    """Yields kinds of groups. The groups of a kind have the same description, or the same size if descriptions are
+    missing.
 
-    Groups that overlap are of different kinds.
+    Overlapping groups are of different kinds.
     """
     listed: dict[str, dict[tuple[int, ...], None]] = defaultdict(dict)
     for row in data.process_groups:

@@ -34,10 +34,10 @@ Float64 = npt.NDArray[np.float64]
 
 
 def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the indices of the workers, worst first.
+    """Returns the indices of the workers, worst worker first.
 
-    Repeated stragglers come first. The sort keys are then straggler cost per step, how long other workers wait for
-    the worker, and compute time. Wait comes after cost because later pipeline ranks wait for earlier ones by
+    Repeated stragglers come first. The next sort keys are straggler cost per step, the time that other workers wait
+    for the worker, and compute time. Wait comes after cost because later pipeline ranks wait for earlier ranks by
     design.
     """
     report, costs = straggler_report(data), _costs_per_step(data)
@@ -56,7 +56,7 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
 
 
 def _costs_per_step(data: JobData) -> Float64:
-    """Mean cost of each worker per step, ns. If there is no straggler, the cost is noise and 0 is returned."""
+    """Returns the mean cost of each worker per step, ns. Without a straggler, costs are noise and 0 is returned."""
     report = straggler_report(data)
     if data.is_single or not report.costly:
         return np.zeros(len(data.names))
@@ -64,9 +64,8 @@ def _costs_per_step(data: JobData) -> Float64:
 
 
 def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the indices of the workers to draw as bars.
-
-    If there are many workers: the worst, median and best ones.
+    """Returns the indices of the workers to draw as bars: all workers, or the worst, median and best of many
+    workers.
     """
     if len(rows) <= MAX_BARS:
         return list(range(len(rows)))
@@ -75,7 +74,7 @@ def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
 
 
 def keep_worst(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
-    """Limits a chart to the workers of ``bar_positions``. Labels mark the median and the best worker."""
+    """Limits a chart to the workers of ``bar_positions``. Labels mark the median worker and the best worker."""
     names = data.names
     if len(names) <= MAX_BARS or len(series.x) <= MAX_BARS:
         return series
@@ -92,7 +91,7 @@ def keep_worst(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
 
 
 def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
-    """Returns the table of the costliest workers; None if no worker waits, or if there are too few workers."""
+    """Returns the table of the costliest workers, or None if no worker waits or if there are too few workers."""
     if len(data.names) < MIN_WORKERS:
         return None
     lost, whole = _costs_per_step(data), by_cost(data, rows)
@@ -139,9 +138,9 @@ def _order_phrase(data: JobData) -> str:
 
 
 def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | None:
-    """Worker with median lateness in the group in which the given worker costs most.
+    """Returns the worker with median lateness in the group in which worker ``at`` costs most.
 
-    If that is unknown, the median worker by cost.
+    If this group is unknown, returns the worker with median cost.
     """
     report = straggler_report(data)
     usual = -1
@@ -154,9 +153,9 @@ def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | Non
 
 
 def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
-    """Finds the time of a worker that is farthest above the median of all workers, if it is an outlier.
+    """Finds the time of worker ``at`` that exceeds the median of all workers most, if this time is an outlier.
 
-    If this is the time outside compute and communication, ``cause`` is added to the title.
+    If the outlier is the time outside compute and communication, the title contains ``cause``.
     """
     best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0
@@ -179,7 +178,7 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
 
 
 def _per_step(report: Blame, row: Row) -> int | None:
-    """Mean time per step that other workers wait for a worker, ns; None if there are no step times."""
+    """Returns the mean time per step that other workers wait for a worker, ns; None without step times."""
     return round(report.per_step(_number(row, "caused_wait_ns"))) if report.mean_ns and report.labels != ("",) else None
 
 

@@ -23,9 +23,9 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Collectives of a worker: one row per collective, sorted by start. Ties: longest first.
+    """Collectives of a worker: one row per collective, sorted by start, then longest first.
 
-    -1 = unknown.
+    Unknown values are -1.
     """
 
     row: Int64
@@ -47,9 +47,9 @@ class Calls:
 def calls_of(trace: TraceTable) -> Calls:
     """Returns all collectives in a trace.
 
-    Each communication kernel is a collective. A coalesced kernel gives one row per collective. A trace without such
-    kernels has host calls instead: those on the process group's thread (``gloo:all_reduce``), or else operators
-    (``c10d::allreduce_``). Host calls that launch kernels are not counted as collectives.
+    Each communication kernel is a collective. A coalesced kernel becomes one row per collective. If a trace has no
+    communication kernels, host calls are used: calls on the process group's thread (``gloo:all_reduce``), otherwise
+    operators (``c10d::allreduce_``). Host calls that launch kernels are not collectives.
     """
     words = Words()
     facts = Facts(trace, words)
@@ -119,7 +119,9 @@ def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) ->
 
 
 def _on_host(trace: TraceTable, chains: Chains) -> _Found:
-    """Collectives with host time: the innermost call on a process group's thread, or else the top-level operator."""
+    """Returns collectives with host time: the innermost call on a process group's thread, or else the top-level
+    operator.
+    """
     mine = np.flatnonzero(is_communication(trace)[chains.host])
     row, of = chains.host[mine], chains.of[mine]
     first, last = np.full(len(chains), MISSING, np.int64), np.full(len(chains), MISSING, np.int64)
@@ -136,7 +138,7 @@ def _on_host(trace: TraceTable, chains: Chains) -> _Found:
 
 
 def _elements(about: CollectiveMetadata, words: Words) -> Int64:
-    """Number of elements, defined like the size S in nccl-tests."""
+    """Returns the number of elements, defined like the size S in nccl-tests."""
     larger = np.array([*map(has_larger_side, words), False], np.bool_)[about.collective]
     found = np.where(
         larger, np.maximum(about.inside, about.outside), np.where(about.inside >= 0, about.inside, about.outside)
@@ -145,7 +147,10 @@ def _elements(about: CollectiveMetadata, words: Words) -> Int64:
 
 
 def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
-    """Number of elements times bytes per element. 0 for every kernel of a call except the first."""
+    """Returns the number of elements times bytes per element.
+
+    The value is 0 for all kernels of a call except the first.
+    """
     size = np.array([*(element_bytes(text) or 0 for text in words), 0], np.int64)[found.about.dtype]
     moved = np.where((size > 0) & (elements >= 0), elements * size, MISSING)
     moved[found.about.collective == words.number("barrier")] = 0
@@ -153,10 +158,10 @@ def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
 
 
 def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issued: Int64, words: Words) -> Int64:
-    """Time at which the host first waits for each call.
+    """Returns the time at which the host first waits for each call with the same group and sequence number.
 
-    That is the first wait with the same group and sequence number. Unknown in groups that mix point-to-point calls
-    with other calls, because their numbers are independent.
+    The time is unknown in groups that mix point-to-point calls with other calls, because sequence numbers of these
+    two kinds are independent.
     """
     about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
     reported, _ = facts.from_arguments(chains.host)
@@ -179,7 +184,7 @@ def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issu
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """Kernels in order. A kernel that runs several collectives is repeated once for each."""
+    """Kernels in time order. A kernel that runs several collectives occurs once for each collective."""
 
     kernel: Int64
     """Index of the kernel."""
@@ -193,8 +198,8 @@ def _in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, w
     """Repeats each kernel once per coalesced collective.
 
     ``chain`` is the chain of host calls that launched each kernel (-1 = none). ``states`` marks kernels with
-    recorded metadata, which does not change. If a batch has several kernels, all its collectives are assigned to
-    the first one.
+    recorded metadata, which does not change. If a batch has several kernels, all collectives of the batch are
+    assigned to the first kernel.
     """
     count, every = len(chains), np.arange(len(chain))
     launches = np.zeros(count + 1, np.bool_)
@@ -222,7 +227,7 @@ def _in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, w
 
 
 def _next_break(track: npt.NDArray[np.signedinteger], breaks: Bool) -> Int64:
-    """Index of the next marked row on the same track; -1 = none. Rows must be in time order."""
+    """Returns the index of the next marked row on the same track (-1 = none). Rows must be in time order."""
     order = stable_order(track)
     marks = np.where(breaks[order], np.arange(len(order)), len(order))
     after = np.append(np.minimum.accumulate(marks[::-1])[::-1], len(order))[1:]

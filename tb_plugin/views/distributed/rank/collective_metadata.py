@@ -1,4 +1,4 @@
-"""Collective metadata, recorded or from names and shapes of host calls."""
+"""Metadata of collectives, recorded or from host calls."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Words:
         self._numbers = {"": MISSING}
 
     def number(self, text: str) -> int:
-        """Returns the index of a text. A new text is added."""
+        """Returns the index of a text, and adds a new text."""
         return self._numbers.setdefault(text, len(self._numbers) - 1)
 
     def numbers(self, texts: Sequence[str]) -> Int64:
-        """Returns the indices of several texts. New texts are added."""
+        """Returns the indices of several texts, and adds new texts."""
         return np.array([self.number(text) for text in texts], np.int64)
 
     def __iter__(self) -> Iterator[str]:
@@ -55,7 +55,7 @@ class Words:
 
 @dataclass(frozen=True, eq=False)
 class CollectiveMetadata:
-    """Metadata: one row per collective; -1 = unknown.
+    """Metadata of collectives: one row per collective (-1 = unknown).
 
     Texts are indices into Words. ``sent`` and ``received`` are string ids of the trace.
     """
@@ -78,11 +78,11 @@ class CollectiveMetadata:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def take(self, places: Int64) -> CollectiveMetadata:
-        """Selects rows by index. For -1 the row is unknown."""
+        """Returns the rows at the indices ``places``. For index -1, all values of the row are unknown."""
         return CollectiveMetadata(**{key: np.append(column, MISSING)[places] for key, column in self.columns.items()})
 
     def where(self, mine: Bool, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Takes each row from this metadata where ``mine`` is true, else from ``other``."""
+        """Returns rows of ``self`` where ``mine`` is true, and rows of ``other`` elsewhere."""
         theirs = other.columns
         return CollectiveMetadata(**{key: np.where(mine, column, theirs[key]) for key, column in self.columns.items()})
 
@@ -93,7 +93,7 @@ class CollectiveMetadata:
         )
 
     def filled(self, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Replaces unknown values by those of ``other``, in rows in which both have the same collective."""
+        """Replaces unknown values by values of ``other``, in rows with the same collective in both."""
         same, theirs = self.collective == other.collective, other.columns
         return CollectiveMetadata(
             **{key: np.where(same & (column == MISSING), theirs[key], column) for key, column in self.columns.items()}
@@ -101,13 +101,13 @@ class CollectiveMetadata:
 
 
 def metadata_from_columns(count: int, **known: Int64) -> CollectiveMetadata:
-    """Creates metadata from the given columns. Values of all other columns are unknown."""
+    """Creates metadata from the columns in ``known``. The values of all other columns are unknown."""
     nothing = np.full(count, MISSING, np.int64)
     return CollectiveMetadata(**{field.name: known.get(field.name, nothing) for field in fields(CollectiveMetadata)})
 
 
 class Facts:
-    """Reads the metadata of trace rows. Each distinct text is parsed only once."""
+    """Reader of the metadata in trace rows. Each distinct text is parsed only once."""
 
     def __init__(self, trace: TraceTable, words: Words) -> None:
         self._trace, self._words = trace, words
@@ -118,19 +118,19 @@ class Facts:
         self._section = self._read()
 
     def from_arguments(self, rows: Int64) -> tuple[CollectiveMetadata, Bool]:
-        """Returns the metadata recorded in these rows, and a mask of the rows that have any."""
+        """Returns the metadata recorded in ``rows``, and a mask of the rows with recorded metadata."""
         place = _places(self._trace.collectives.row, rows)
         return self._section.take(place), place != MISSING
 
     def from_names(self, rows: Int64) -> CollectiveMetadata:
-        """Returns the metadata that the names of these rows contain."""
+        """Returns the metadata that the names of ``rows`` contain."""
         return metadata_from_columns(len(rows), collective=self._collectives(self._trace.name[rows]))
 
     def of_chains(self, host: Int64, chain: Int64, count: int) -> tuple[CollectiveMetadata, Bool]:
-        """Returns the metadata of each chain of host calls, and whether it is recorded.
+        """Returns the metadata of each chain of host calls, and whether the metadata is recorded.
 
         Metadata that is not recorded comes from names and input shapes. ``chain`` is the chain of each row in
-        ``host``. Within a chain, rows are sorted from the top-level call to the innermost one.
+        ``host``. Within a chain, rows are sorted from the top-level call to the innermost call.
         """
         of_rows, has = self.from_arguments(host)
         first = np.full(count, MISSING, np.int64)
@@ -187,8 +187,8 @@ class Facts:
         return found
 
     def _inputs(self, rows: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns the main dtype of the inputs, the number of elements of that dtype, and the size of the largest
-        such tensor.
+        """Returns the main dtype of the inputs, the number of elements of this dtype, and the size of the largest
+        tensor of this dtype.
         """
         args = self._trace.operators
         place = _places(args.row, rows)
@@ -248,7 +248,7 @@ class Facts:
 
 
 def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
-    """Index of each wanted row in the sorted array ``rows``; -1 = missing."""
+    """Returns the index of each wanted row in the sorted array ``rows`` (-1 = missing)."""
     if not len(rows):
         return np.full(len(wanted), MISSING, np.int64)
     place = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
@@ -256,7 +256,7 @@ def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
 
 
 def _other_of_two(ranks: str, rank: int) -> int:
-    """The other rank in a group of two ranks; -1 for larger or unknown groups."""
+    """Returns the other rank in a group of two ranks, or -1 for larger or unknown groups."""
     listed = _list(ranks)
     if len(listed) != 2 or rank not in listed:
         return MISSING
@@ -265,7 +265,9 @@ def _other_of_two(ranks: str, rank: int) -> int:
 
 
 def _inputs(shapes: str, types: str) -> tuple[str, int, int]:
-    """The dtype with most elements, the number of these elements, and the size of its largest tensor."""
+    """Returns the dtype with the most elements, the number of these elements, and the size of the largest such
+    tensor.
+    """
     elements: dict[str, list[int]] = {}
     for shape, dtype in zip(_list(shapes), _list(types), strict=False):
         if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
@@ -303,20 +305,23 @@ def _whole_number(metadata: Mapping[str, Any], key: str) -> int | None:
 
 
 def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the process groups in the field ``distributedInfo`` of a trace."""
+    """Returns the process groups that the field ``distributedInfo`` of a trace contains."""
     info = metadata.get("distributedInfo")
     groups = info.get("pg_config") if isinstance(info, dict) else None
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
 def _only_group_size(metadata: Mapping[str, Any]) -> int:
-    """Size of the groups if all have the same size, else -1. Used for calls without metadata."""
+    """Returns the size of the groups if all groups have the same size, otherwise -1.
+
+    The size is used for calls without metadata.
+    """
     every = [group.get("pg_size") for group in groups_of(metadata)]
     sizes = {size if isinstance(size, int) and abs(size) < _LARGEST else MISSING for size in every}
     return sizes.pop() if len(sizes) == 1 else MISSING
 
 
 def _only_other_rank(metadata: Mapping[str, Any], rank: int) -> int:
-    """The other rank if all groups consist of the same two ranks, else -1."""
+    """Returns the other rank if all groups consist of the same two ranks, otherwise -1."""
     others = {_other_of_two(json.dumps(group.get("ranks")), rank) for group in groups_of(metadata)}
     return others.pop() if len(others) == 1 else MISSING

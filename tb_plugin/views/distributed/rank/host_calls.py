@@ -1,4 +1,4 @@
-"""Host calls of collectives: nesting, and launched kernels."""
+"""Host calls of collectives: nested calls and launched kernels."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Chains of host calls, sorted by top-level row.
+    """Chains of host calls, sorted by row of the top-level call.
 
-    A chain is a top-level collective call with the collective calls nested in it.
+    A chain is a top-level collective call together with all collective calls nested in this call.
     """
 
     host: Int64
@@ -41,7 +41,7 @@ class Chains:
 
 
 def closes_batch(trace: TraceTable) -> Bool:
-    """Marks the host ranges that end a batch of coalesced calls. The range may end long after the batch."""
+    """Marks the host ranges that end a batch of coalesced calls. Such a range may end long after the batch."""
     return name_matches(trace, trace.recorder.parallel.exchanging)
 
 

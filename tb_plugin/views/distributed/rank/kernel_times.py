@@ -22,7 +22,7 @@ MAX_KERNELS_PER_STEP = 64
 
 
 def kernels_table(trace: TraceTable) -> pa.Table:
-    """Returns the time and the number of calls of each compute kernel by step, longest first.
+    """Returns the time and the number of calls of each compute kernel by step, longest kernel first.
 
     If the trace has no compute kernels, the rows are host operators with their self time.
     """

@@ -104,13 +104,13 @@ def frame(
     hidden: tuple[str, ...] = (),
     titles: Mapping[str, str] | None = None,
 ) -> Frame:
-    """Returns a table whose columns are metrics. Columns that are only used to compute other columns are hidden."""
+    """Returns a table whose columns are metrics. Columns that only serve to compute other columns are hidden."""
     shown = [column for column in data.column_names if column not in MATERIAL]
     return Frame(name, title, METRICS.columns(*shown, hidden=hidden, titles=titles), data, key, name_column)
 
 
 def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
-    """Returns a table from rows that contain all keys of ``schema``. Integers that exceed 64 bits become null."""
+    """Returns a table from ``rows``, which contain all keys of ``schema``. Integers beyond 64 bits become null."""
     return pa.table({key: pa.array([_stored(row[key]) for row in rows], kind) for key, kind in schema.items()})
 
 
@@ -156,14 +156,16 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _splits(trace: TraceTable, texts: Int64) -> pa.Array:
-    """Split sizes of all-to-alls; null if missing or truncated."""
+    """Returns the split sizes of all-to-alls. Missing or truncated splits are null."""
     unique, which = np.unique(texts, return_inverse=True)
     sizes = [split_sizes(trace.strings[text]) or None for text in unique.tolist()]
     return pa.array(sizes, pa.list_(pa.int64())).take(pa.array(which.ravel()))
 
 
 def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> list[dict[str, object]]:
-    """One row per step: compute, communication, overlap, and exposed communication as in the Overview."""
+    """Returns one row per step: compute, communication, overlap, and exposed communication as defined for the
+    Overview.
+    """
     if lacks_computation(trace):
         return _stated_rows(trace)
     alone = exposed_ranges(trace)
@@ -186,9 +188,9 @@ def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> lis
 
 
 def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """One row per step with reported times, for profiles that contain only communication.
+    """Returns one row per step with reported times, for profiles that contain only communication.
 
-    Times that are not reported are null.
+    Times that the profiler does not report are null.
     """
     stated, rows = reported_step_times(trace), []
     for label in trace.steps.label:
@@ -209,7 +211,7 @@ def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """First the process groups listed in the file, then the groups that only appear in calls."""
+    """Returns the process groups that the file lists, followed by groups that only appear in calls."""
     rows: dict[tuple[str, str], dict[str, object]] = {}
     names = set()
     for group in groups_of(trace.metadata):
@@ -242,9 +244,9 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Devices with recorded work, or the host if there are none.
+    """Returns the devices with recorded work, or the host if no device has recorded work.
 
-    Node and rank come from the contents of the file or from its name.
+    Node and rank come from the contents of the file or from the file name.
     """
     if not len(trace):
         return []
@@ -266,13 +268,15 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _host_of_file(trace: TraceTable, rank: int | None) -> str:
-    """Host in a file name such as ``host_4711``, if the number is the process id or the rank; else empty."""
+    """Returns the host in a file name such as ``host_4711`` if the number is the process id or the rank, otherwise
+    "".
+    """
     host, _, number = str(trace.metadata.get("file_process", "")).rpartition("_")
     return host if number in {str(rank), *(track.pid for track in trace.tracks if not track.is_device)} else ""
 
 
 def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
-    """Returns the time in each call during which no compute runs, ns.
+    """Returns, for each call, the time without running compute, ns.
 
     If several calls overlap, the time belongs to the call that started last. So no time counts twice.
     """
@@ -288,7 +292,7 @@ def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
 
 
 def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
-    """Index of the last call that is still open at each time, among the first ``begun`` calls; -1 = none."""
+    """Returns the index of the last call that is open at each time, among the first ``begun`` calls (-1 = none)."""
     latest = [end]
     while (half := 1 << (len(latest) - 1)) * 2 <= len(end):
         latest.append(np.maximum(latest[-1][:-half], latest[-1][half:]))

@@ -60,7 +60,7 @@ TOTAL = "total"
 
 
 def reported_frames(trace: TraceTable) -> dict[str, Frame]:
-    """Returns the reported tables; empty if the profile reports no communication and no step times."""
+    """Returns the reported tables. Without reported communication and step times, the result is empty."""
     found = {
         name: reported_table(trace.reported_tables, name)
         for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)
@@ -76,7 +76,10 @@ def reported_frames(trace: TraceTable) -> dict[str, Frame]:
 
 
 def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: bool) -> dict[str, pa.Table]:
-    """Reported tables of a rank. ``alone``: the profile contains only communication. ``cut``: kernels are missing."""
+    """Returns the reported tables of a rank.
+
+    ``alone`` means that the profile contains only communication. ``cut`` means that kernels are missing.
+    """
     links = tables[LINKS]
     who = pa.table(
         {
@@ -112,14 +115,14 @@ def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
 
 
 def sum_by_key(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Table:
-    """Sums columns by key without renaming them. A sum is null if all its values are null."""
+    """Sums columns by key. Columns are not renamed. A sum is null if all summed values are null."""
     found = table.group_by(list(keys), use_threads=False).aggregate([(key, "sum") for key in sums])
     return found.rename_columns({f"{key}_sum": key for key in sums})
 
 
 @dataclass(frozen=True, eq=False)
 class ReportedJob:
-    """Reported tables of all workers for the selected steps. The first column of each is ``worker``."""
+    """Reported tables of all workers for the selected steps. The first column of each table is ``worker``."""
 
     names: tuple[str, ...]
     lacking: tuple[str, ...]
@@ -134,7 +137,7 @@ class ReportedJob:
 
     @cached_property
     def moving_ns(self) -> Mapping[str, int]:
-        """Returns an upper bound of the transit time of each worker, ns. Times of parallel links are summed."""
+        """Returns an upper bound of the transit time of each worker, ns. Times of parallel links are added up."""
         if not self:
             return {}
         bands, calls = self.tables[MOVED], self.tables[CALLS]
@@ -149,9 +152,9 @@ class ReportedJob:
 
 
 def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.Table]:
-    """Concatenates the reported tables of all workers, with a first column ``worker``.
+    """Concatenates the reported tables of all workers, and adds a first column ``worker``.
 
-    Empty if no worker reports communication or step times.
+    If no worker reports communication or step times, the result is empty.
     """
     having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
     if not having:
@@ -160,12 +163,15 @@ def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa
 
 
 def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
-    """Returns a lower bound of the world size, from reported groups; 0 if none are reported."""
+    """Returns a lower bound of the world size from the reported groups, or 0 without reported groups."""
     return max(tables[RANK]["ranks_at_least"].to_pylist(), default=0) if tables else 0
 
 
 def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tuple[str, ...] | None) -> ReportedJob:
-    """Selects the steps ``chosen`` from the result of ``reported_tables``; None selects all."""
+    """Selects the steps ``chosen`` from the result of ``reported_tables``.
+
+    If ``chosen`` is None, all steps are selected.
+    """
     by_worker = {row["worker"]: row for row in tables[RANK].to_pylist()} if tables else {}
     reporting = set(tables[CALLS]["worker"].to_pylist()) if tables else set()
     steps = None if chosen is None else pa.array(chosen, pa.string())
@@ -187,13 +193,12 @@ def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: t
 
 
 def number_rows(name: str, table: pa.Table) -> Frame:
-    """Converts a table to an internal frame with row numbers as key."""
+    """Converts a table to an internal frame whose key is the row number."""
     data = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
     return Frame(name, name.replace("_", " ").capitalize(), METRICS.columns(ROW), data, (ROW,), ROW)
 
 
 def _least(links: pa.Table, groups: pa.Table) -> int:
-    """Lower bound of the world size: the size of the largest reported group."""
     sizes = [len(ranks.split(",")) for ranks in groups["ranks"].drop_null().to_pylist()]
     ends = pa.table(
         {
@@ -209,7 +214,7 @@ def _least(links: pa.Table, groups: pa.Table) -> int:
 
 
 def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
-    """Sums of calls by step, kind, operation and group, with bytes summed over links."""
+    """Sums calls by step, kind, operation and group. Bytes are summed over links."""
     counted = operations.append_column("calls", pa.array(np.ones(operations.num_rows, np.int64)))
     sums = sum_by_key(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
     whole = sum_by_key(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
@@ -229,7 +234,9 @@ def _spelled(table: pa.Table) -> pa.Table:
 
 
 def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
-    """Sums by step, kind of call, group and kind of link, with the numbers of packets and of large packets."""
+    """Sums by step, kind of call, group and kind of link, with the number of packets and the number of large
+    packets.
+    """
     keys = [*_CALL, "band"]
     counts = sum_by_key(packets, keys, ("count",))
     count_of = dict(
@@ -248,7 +255,10 @@ def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
 
 
 def _between(links: pa.Table) -> pa.Table:
-    """Sums by link, step and group. If totals are reported, only they are used, so that no call counts twice."""
+    """Sums by link, step and group.
+
+    If the profiler reports totals, only totals are used, so that no call counts twice.
+    """
     place = links["place"]
     chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
     keys = ("step", "kind", "group", "source", "destination", "in_group", "transport")

@@ -1,6 +1,6 @@
 """Time before each collective, split into disjoint activities.
 
-The time starts at the end of the worker's previous collective in the same group.
+The time before a collective starts at the end of the worker's previous collective in the same group.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PARTS = (
 
 
 def before_calls(trace: TraceTable, calls: Calls, compute: Ranges, communication: Ranges) -> dict[str, Int64]:
-    """Returns ``before_ns`` and its parts for each call.
+    """Returns ``before_ns`` and the parts of ``before_ns`` for each call.
 
     ``compute`` and ``communication`` are the busy times of the worker (``communication.py``).
     """
@@ -41,10 +41,10 @@ def before_calls(trace: TraceTable, calls: Calls, compute: Ranges, communication
 
 
 def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
-    """Start and end of the time before each call.
+    """Returns start and end of the time before each call.
 
-    The time starts when all earlier calls of the group have ended. For the first call of the group, it starts with
-    the step.
+    The time starts when all earlier calls of the group have ended. For the first call of the group, the time starts
+    with the step.
     """
     begin = trace.start_ns[calls.row]
     if not len(calls):
@@ -70,7 +70,7 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
 
 
 def _free(trace: TraceTable) -> tuple[Ranges, Ranges]:
-    """Two sets of intervals: data loading, and other time in which the devices are idle because of the host.
+    """Returns two sets of time ranges: data loading, and other time in which devices are idle because of the host.
 
     If the trace has no devices, the second set covers the whole trace.
     """

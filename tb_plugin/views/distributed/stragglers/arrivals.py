@@ -1,8 +1,8 @@
 """Arrivals at collectives, and the cost of the last arrival.
 
-A synchronizing collective ends at the same time on all ranks, so a later arrival means a shorter call. So durations
-show the order of arrivals even without clocks. All ranks continue together after a collective. So a delay only
-shows at the next collective, and delays do not accumulate.
+A synchronizing collective ends at the same time on all ranks, so a later arrival means a shorter call. Durations
+therefore show the order of arrivals even without clocks. All ranks continue together after a collective, so a delay
+only shows at the next collective, and delays do not accumulate.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Bool = npt.NDArray[np.bool_]
 class Arrivals:
     """Calls of collectives with at least two workers, sorted by collective and arrival.
 
-    If the call of the last worker is missing, a synthetic call replaces it. ``last`` and all later columns have one
-    value per collective.
+    If the call of the last worker is missing, a synthetic call replaces the missing call. ``last`` and all columns
+    after ``last`` have one value per collective.
     """
 
     calls: StragglerCalls
@@ -67,12 +67,12 @@ class Arrivals:
 
     @property
     def culprit(self) -> Int64:
-        """Returns the last worker at each collective."""
+        """Returns the worker that arrives last at each collective."""
         return self.worker[self.last]
 
 
 def arrivals(calls: StragglerCalls) -> Arrivals:
-    """Returns the arrivals at collectives, with the cost of each last arrival."""
+    """Returns the arrivals at collectives, and the cost of the last arrival at each collective."""
     lost, pair_calls = lost_calls(calls)
     rows = np.flatnonzero((calls.match >= 0) & ~calls.two_ended)
     matches, which = np.unique(calls.match[rows], return_inverse=True)
@@ -133,9 +133,9 @@ def _max_per_collective(value: Int64, first: Int64) -> Int64:
 
 
 def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
-    """Arrival times that can be compared within a collective.
+    """Returns arrival times that are comparable within a collective.
 
-    Corrected times if all its workers have a known clock, else negative durations.
+    If the clocks of all workers are known, arrival times are corrected times, otherwise negative durations.
     """
     count = int(which.max(initial=-1)) + 1
     late = calls.lateness_ns[rows]
@@ -145,10 +145,10 @@ def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
 
 
 def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
-    """Index of the reference call of each collective: the last arrival but one. Calls must be sorted by arrival.
+    """Returns the index of the second-to-last arrival at each collective. Calls must be sorted by arrival.
 
-    If several workers arrive almost together, clocks decide between them. Durations would select a call that ended
-    early by chance. That bias adds up over many collectives.
+    If several workers arrive almost together, clocks decide between the workers. Durations would select a call that
+    ended early by chance, and this bias would add up over many collectives.
     """
     found = np.maximum(last - 1, first)
     which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
@@ -167,10 +167,10 @@ def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int6
 def _usually_blocked(
     calls: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64
 ) -> Int64:
-    """Time that each synthetic call would block its worker, ns.
+    """Returns the time that each synthetic call would block its worker, ns.
 
-    This is the median over the steps in which the worker is last at the same call. -1 for real calls, or if
-    unknown.
+    The time is the median over the steps in which the worker is last at the same call. Real calls and unknown times
+    have the value -1.
     """
     made_up = np.flatnonzero(row[last] < 0)
     found = np.full(len(last), -1)
@@ -191,10 +191,10 @@ def _usually_blocked(
 def _with_missing(
     calls: StragglerCalls, rows: Int64, which: Int64, arrival: Int64, pair_calls: PairCalls
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Adds an arrival for each worker whose call is missing and that presumably arrived last.
+    """Adds an arrival for each worker that presumably arrived last and whose call is missing.
 
-    ``waiting`` estimates some of these workers; the others are in ``pair_calls``, whose calls are the last ones in
-    ``rows``. The last result has the corrected times of added arrivals, and UNKNOWN for all other rows.
+    ``waiting`` estimates some of these workers. The others are in ``pair_calls``, whose calls are the last entries
+    of ``rows``. The last result has the corrected times of added arrivals, and UNKNOWN for all other rows.
     """
     waiting = calls.waiting
     some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))

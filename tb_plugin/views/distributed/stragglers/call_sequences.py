@@ -21,7 +21,10 @@ NEVER = np.iinfo(np.int64).min // 2
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """Starts and ends of calls, in lanes. A lane is one worker in one step, with index ``worker * steps + step``."""
+    """Starts and ends of calls, sorted into lanes.
+
+    A lane is one worker in one step, and has the index ``worker * steps + step``.
+    """
 
     count: int
     of: Int64
@@ -84,10 +87,10 @@ class Meetings:
 
     @classmethod
     def from_arrivals(cls, arrived: Arrivals, lanes: Lanes, late_ns: Int64, known: Bool) -> Meetings:
-        """Returns the entries for all calls.
+        """Returns the collectives and messages of all calls.
 
-        ``late_ns`` is the start of each row of Arrivals. ``known`` marks the collectives whose order of arrivals is
-        known.
+        ``late_ns`` is the start of each row of Arrivals. ``known`` marks collectives with a known order of
+        arrivals.
         """
         calls, collectives = arrived.calls, len(arrived.last)
         ends, message = lanes.message_ends, lanes.message
@@ -104,7 +107,7 @@ class Meetings:
 
 
 class Walk:
-    """Event-driven simulation in which a collective ends only after all ranks have started it."""
+    """Event-driven simulation in which a collective ends only after all ranks have started the collective."""
 
     def __init__(self, lanes: Lanes, meetings: Meetings) -> None:
         self._lanes = lanes
@@ -114,8 +117,8 @@ class Walk:
         self.stuck = np.empty(0, np.int64)
 
     def __iter__(self) -> Iterator[tuple[Int64, Int64, Int64, Int64]]:
-        """Yields four arrays: calls that start, their lanes, calls that end after these starts, and the lanes of
-        those.
+        """Yields four arrays: calls that start, the lanes of these calls, calls that end next, and the lanes of
+        these calls.
         """
         call, is_end, end = self._lanes.call, self._lanes.is_end, self._lanes.end
         place = self._lanes.first.copy()
@@ -137,7 +140,7 @@ class Walk:
 
 
 def raise_to(highest: Int64, rows: Int64, values: Int64) -> None:
-    """Raises values of ``highest`` at ``rows`` to at least ``values``, in place.
+    """Sets ``highest`` at ``rows`` to the maximum of its values and ``values``, in place.
 
     ``highest`` has shape (columns, all rows). ``values`` has shape (len(rows), columns).
     """

@@ -25,7 +25,7 @@ COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", IDLE)
 
 @dataclass(frozen=True, eq=False)
 class Excess:
-    """Extra time that a straggler spends before the collectives at which other ranks wait for it."""
+    """Extra time that a straggler spends before the collectives at which other ranks wait for the straggler."""
 
     ns: Mapping[str, int]
     """Extra time of each component, summed over the collectives.
@@ -37,7 +37,7 @@ class Excess:
 
     @property
     def main(self) -> str:
-        """Returns the component with the largest extra time; empty if no component has extra time."""
+        """Returns the component with the largest extra time, or "" if no component has extra time."""
         most = max(self.ns, key=lambda key: self.ns[key], default="")
         return most if most and self.ns[most] > 0 else ""
 
@@ -55,10 +55,10 @@ class Excess:
 def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], burst: Int64) -> dict[int, Excess]:
     """Returns the extra time of each straggler, keyed by worker.
 
-    Only late steps of a straggler are used, and only collectives of its main group at which it arrives last. Each
-    component is compared with the median of the other ranks before the same collective. ``before`` has the time of
-    each component before each call (-1 = unknown). ``burst`` is equal for concurrent calls. Of concurrent calls,
-    only the costliest counts, because the time before them is the same.
+    Only late steps of a straggler are used, and only collectives of its main group at which the straggler arrives
+    last. Each component is compared with the median of the other ranks before the same collective. ``before`` has
+    the time of each component before each call (-1 = unknown). ``burst`` is equal for concurrent calls. Only the
+    costliest of several concurrent calls counts, because the time before these calls is the same.
     """
     workers = found.significant
     if not len(workers) or any(key not in before for key in COMPONENTS):
@@ -104,13 +104,12 @@ def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64
 def _comparable_rows(
     arrived: Arrivals, mine: Int64, others: Int64, stretch: Stretches
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Finds the calls whose preceding activities can be compared between the last rank and other ranks.
+    """Returns comparable calls of the last rank and of other ranks, the burst at which each comparison starts, and
+    calls of the last rank without a comparison. A burst is a set of concurrent calls.
 
-    Returns comparable calls of the last rank and of other ranks, the burst at which each comparison starts, and the
-    last rank's calls without a comparison. Usually the comparison starts after the last matched call of the last
-    rank. If there is no such call, it starts at the first call, for ranks whose first call is in the same step.
-    Ranks with unknown time in between are excluded. If nothing is comparable for a straggler, each rank's time
-    since its own previous call is used as an approximation.
+    Usually the comparison starts after the last matched call of the last rank. Without such a call, the comparison
+    starts at the first call, for ranks whose first call is in the same step. Ranks with unknown time in between are
+    excluded. If nothing is comparable for a straggler, the time since each rank's previous call is used.
     """
     row, which = arrived.row, arrived.collective
     row_of_last = np.full(len(arrived.last), -1)
@@ -140,8 +139,8 @@ def _costliest(selected: Bool, burst: Int64, cost: Int64) -> Bool:
 
 
 def slow_group(calls: StragglerCalls, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:
-    """Returns the group in which a worker has the largest extra communication, excluding the group ``main``; -1 =
-    none.
+    """Returns the group in which a worker has the largest extra communication, excluding the group ``main`` (-1 =
+    none).
 
     ``kind`` is the purpose of each group. Workers are compared by purpose, even if their groups differ.
     """

@@ -1,7 +1,8 @@
 """Lower bound on the time saved per step without a straggler.
 
 Savings of different groups cannot be added, because another rank may delay the same waiting ranks. Instead, the
-bound simulates how much earlier each rank arrives. A collective starts earlier by the same amount as its last rank.
+bound is a simulation of how much earlier each rank arrives. If the last rank of a collective arrives earlier, the
+collective starts earlier by the same time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Simulated saving of a job without a straggler.
 
-The simulation tracks how much earlier each worker is than recorded, from 0 at the start of each step. A worker
-starts a collective earlier by that time. A collective that waits for the previous call on its stream starts earlier
-by as much as that call ends earlier. A collective ends earlier by as much as its last worker starts earlier. A
-simulated straggler starts its late collectives together with the next slowest rank.
+For each worker, the simulation computes the gain: how much earlier the worker is than in the recording. The gain is
+0 at the start of each step. A worker starts a collective earlier by its gain. If a collective waits for the
+previous call on its stream, the collective starts earlier by the gain at the end of that call. A collective ends
+earlier by the gain of its last worker. A simulated straggler starts its late collectives together with the next
+slowest rank.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _UNLIMITED = np.iinfo(np.int64).max
 def simulated_saving(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
     """Returns the estimated saving of each set of workers, in ns, with shape (sets, steps).
 
-    All workers of a set become as fast as the next slowest rank. No worker may be in two sets. It is not always
-    known how early a call could start. If its worker was not idle before the call, the simulation sets no limit.
-    Ranks without a trace delay no other rank, nor do workers in steps in which they lack calls.
+    All workers of a set become as fast as the next slowest rank. No worker may be in two sets. If a worker was not
+    idle before a call, the earliest possible start of the call is unknown, and the simulation sets no limit. Ranks
+    without a trace delay no other rank. Workers with missing calls in a step delay no other rank in that step.
     """
     calls = arrived.calls
     lanes = lanes_of(calls, workers, steps)
@@ -52,7 +53,7 @@ def simulated_saving(arrived: Arrivals, candidates: Sequence[Sequence[int]], wor
 
 
 def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
-    """Saving of each worker at the end of each step (lane), in ns, with shape (lanes, columns)."""
+    """Returns the saving of each worker at the end of each step (lane), in ns, with shape (lanes, columns)."""
     straggler_calls, calls = arrived.calls, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
     # Ranks that arrive slightly after the reference do so by chance: they get its lateness.
@@ -108,9 +109,9 @@ def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64,
 
 
 def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
-    """Row of the reference call for the last call of each collective.
+    """Returns the row of the reference call for the last call of each collective.
 
-    If possible, its worker has no missing calls.
+    If possible, the worker of the reference call has no missing calls.
     """
     row = arrived.row
     whole = (row >= 0) & ~lacks[lanes.of[row]]
@@ -122,9 +123,10 @@ def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
 
 
 def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
-    """For each call that starts as soon as the previous call on its stream ends, that previous call; else -1.
+    """Returns the index of the previous call on the same stream for calls that start as soon as that call ends,
+    else -1.
 
-    The second result is how long the worker was idle by then, ns. It is -1 if the call does not follow directly.
+    The second result is how long the worker was idle before the call, ns (-1 for all other calls).
     """
     key = codes(calls.worker, calls.stream)
     order = np.lexsort((calls.start_ns, key))
@@ -148,10 +150,10 @@ def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int6
 
 
 def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
-    """Index of each call's group among the groups of its worker, for simulated workers.
+    """Returns the index of each call's group among the groups of its worker, for simulated workers.
 
-    The second result has shape [worker, group, group]. It marks pairs in which the second group is a subset of the
-    first.
+    The second result has shape [worker, group, group], and marks pairs in which the second group is a subset of the
+    first group.
     """
     pairs = np.unique(codes(calls.group, calls.worker), return_index=True)[1]
     pairs = pairs[~calls.two_ended[pairs]]
@@ -173,7 +175,7 @@ def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
 def in_which_calls_were_lost(calls: StragglerCalls, workers: int, steps: int) -> Bool:
     """Marks the steps in which a worker has fewer calls of a group than another worker.
 
-    Workers that have no calls in a step are ignored.
+    Workers without calls in a step are ignored.
     """
     lanes = lanes_of(calls, workers, steps)
     lacks = _lanes_with_missing_calls(calls, lanes) & (lanes.first < lanes.end)

@@ -56,7 +56,7 @@ _MIN_OTHER_COSTS = 20
 class Stragglers:
     """Lateness and cost: one row per pair of worker and group.
 
-    Some columns have one value per worker, or another shape. Their descriptions say so.
+    Columns with another shape, such as one value per worker, describe their shape.
     """
 
     worker: Int64
@@ -175,7 +175,7 @@ def _sizes(its_group: Int64) -> Int64:
 
 
 def _outlier_statistics(its_group: Int64, median: Float64, size: Int64) -> tuple[Float64, Float64, Bool]:
-    """Robust z-score and Dixon's Q of each worker, and whether they make the worker an outlier in its group."""
+    """Returns the robust z-score and Dixon's Q of each worker, and whether the worker is an outlier in its group."""
     groups = group(its_group)
     center = _medians(groups, median)
     distance = median - center[groups.of]
@@ -208,7 +208,7 @@ def _medians(groups: Groups, values: Float64) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """Non-zero costs by worker, group and step."""
+    """Costs above 0 by worker, group and step."""
 
     row: Int64
     step: Int64
@@ -226,9 +226,9 @@ class _Entries:
 
 
 def _lost(arrived: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int, int]) -> tuple[Int64, Int64]:
-    """Cost and its lower bound in ns, with shape (workers, steps).
+    """Returns the cost and a lower bound of the cost in ns, with shape (workers, steps).
 
-    The lower bound is only computed for the costliest workers. For all others it is 0.
+    The lower bound is only computed for the costliest workers. For all other workers, the lower bound is 0.
     """
     lost, low = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     np.maximum.at(lost, (worker[entries.row], entries.step), entries.cost)
@@ -241,11 +241,11 @@ def _lost(arrived: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int,
 def _noise(
     arrived: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]
 ) -> tuple[Float64, Bool]:
-    """Noise of each row: the standard deviation per step of the lateness of workers that are not late.
+    """Returns the noise of each row: the standard deviation per step of the lateness of workers that are not late.
 
-    Excludes the last rank of each collective and the latest worker of each step. In groups of two, noise is the
-    variation of the difference between the workers. The second result marks the latest worker of each step, with
-    shape (rows, steps).
+    The noise excludes the last rank of each collective and the latest worker of each step. In groups of two, noise
+    is the variation of the difference between the two workers. The second result marks the latest worker of each
+    step, with shape (rows, steps).
     """
     step = arrived.step[arrived.collective]
     late, has_value = _by_step(mine.of, step, arrived.late_ns, np.ones(len(step), np.bool_), (len(mine), shape[1]))
@@ -274,7 +274,9 @@ def _noise(
 
 
 def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int) -> Float64:
-    """Cost per step minus the mean cost of all other workers in the group, in ns, with shape (rows, steps)."""
+    """Returns the cost per step minus the mean cost of all other workers in the group, in ns, with shape (rows,
+    steps).
+    """
     cost = np.zeros((len(its_group), steps))
     cost[entries.row, entries.step] = entries.cost
     groups = group(its_group)
@@ -285,9 +287,9 @@ def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int)
 
 
 def _costs_repeatedly(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
-    """Whether each worker costs more per step than the rest of its group.
+    """Returns whether each worker costs more per step than the other workers of its group.
 
-    The difference must exceed chance, and it must exceed the typical difference in groups of equal size.
+    The difference must exceed chance, and must exceed the typical difference in groups of equal size.
     """
     if not beyond.shape[1]:  # no step is selected, so there is no cost
         return np.zeros(len(size), np.bool_)
@@ -299,9 +301,10 @@ def _costs_repeatedly(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
 
 
 def _usual_in_similar_groups(mean: Float64, its_group: Int64, size: Int64) -> Float64:
-    """Typical difference of a worker from the rest of its group, among groups of equal size.
+    """Returns the typical difference between a worker and the other workers of its group, among groups of equal
+    size.
 
-    0 if there is only one such group.
+    The difference is 0 if only one group has this size.
     """
     usual = np.zeros(len(size))
     for count in np.unique(size).tolist():
@@ -313,7 +316,7 @@ def _usual_in_similar_groups(mean: Float64, its_group: Int64, size: Int64) -> Fl
 
 
 def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[int, int]) -> tuple[Float64, Bool]:
-    """Mean value by row and step, and whether there is any value.
+    """Returns the mean value by row and step, and whether there is any value.
 
     The mean is multiplied by the largest number of values in any row and step.
     """
@@ -325,7 +328,7 @@ def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[i
 
 
 def _spread(values: Float64) -> float:
-    """Noise of one group, from values with shape (workers, steps). NaN = missing."""
+    """Returns the noise of one group, from values with shape (workers, steps). NaN means missing."""
     if len(values) == 2:
         difference = values[0] - values[1]
         difference = difference[~np.isnan(difference)]
@@ -336,7 +339,7 @@ def _spread(values: Float64) -> float:
 
 
 def _lower_median(values: Float64) -> float:
-    """Median; the lower one of two middle values. So half of the steps may be late without effect."""
+    """Returns the median, or the smaller of two middle values. So half of the steps may be late without effect."""
     if not len(values):
         return 0.0
     middle = (len(values) - 1) // 2
@@ -344,7 +347,7 @@ def _lower_median(values: Float64) -> float:
 
 
 def _late_steps(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64, workers: int) -> Bool:
-    """Whether the cost exceeds both the noise of the group and ``WORTH``, with shape (workers, steps)."""
+    """Returns whether the cost exceeds both the noise of the group and ``WORTH``, with shape (workers, steps)."""
     slow = np.zeros((workers, len(step_ns)), np.bool_)
     enough = np.maximum(np.maximum(WORTH * step_ns[entries.step], 1), noise[entries.row])
     chosen = entries.cost >= enough
@@ -353,10 +356,10 @@ def _late_steps(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float
 
 
 def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tuple[str, ...], Int64, Bool]:
-    """Pattern, period and late steps of each worker. Lateness that chance may explain has no pattern.
+    """Returns pattern, period and late steps of each worker. Lateness that chance may explain has no pattern.
 
-    ``slow`` marks steps with a cost above noise. ``again`` does so with a lower limit. It is used for workers that
-    are ``certain`` to be late by more than chance.
+    ``slow`` marks steps with a cost above noise. ``again`` uses a lower limit, and applies to workers that are
+    ``certain`` to be late by more than chance.
     """
     workers, steps = slow.shape
     names, every = [""] * workers, np.zeros(workers, np.int64)
@@ -395,7 +398,7 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
 def _without_noise_tails(names: tuple[str, ...], slow: Bool, lost: Int64) -> tuple[str, ...]:
     """Removes patterns whose late steps are not much costlier than the steps of workers without a pattern.
 
-    With few steps, large noise may look like a worker that is late once or in most steps.
+    With few steps, a worker with large noise may look like a worker that is late once or in most steps.
     """
     named = np.array([bool(name) for name in names], np.bool_)
     most = int(lost[~named].max(initial=0))

@@ -198,9 +198,9 @@ def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str,
 
 
 def _figure(report: Blame, worker: int, key: str, total: int) -> Figure:
-    """Sum over the late steps, divided by the number of all steps.
+    """Returns the sum of ``key`` over the late steps, divided by the number of all steps.
 
-    For a worker that is late once, the value in that step.
+    For a worker that is late in one step, returns the value in this step.
     """
     if report.is_once(worker):
         return METRICS.figure(key, total, window=STEP)
@@ -245,7 +245,7 @@ def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
 
 
 def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | None:
-    """Returns a finding if the ranks differ much in compute time, else None."""
+    """Returns a finding if compute times differ much between ranks, else None."""
     compute = np.full((len(data.names), len(data.labels)), np.nan)
     compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()
     compute = compute[:, ~np.isnan(compute).any(axis=0)]
@@ -288,7 +288,7 @@ def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | No
 
 
 def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
-    """High if one cause explains nearly all extra time of a worker that is late repeatedly."""
+    """Returns "high" if one cause explains nearly all extra time of a worker that is late repeatedly."""
     share = cells.get("late_cause_share")
     if not isinstance(share, float):
         return "low"
@@ -296,7 +296,7 @@ def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal
 
 
 def _severity_once(share: float) -> Severity:
-    """Severity of a single late step. It may never recur."""
+    """Returns the severity of a single late step, which may never recur."""
     return "medium" if share >= _MEDIUM_SHARE else "low"
 
 

@@ -36,9 +36,9 @@ def first_of_burst(calls: StragglerCalls) -> Int64:
 
 
 def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
-    """Lower bound of compute time from the start of each call to ``until_ns``.
+    """Returns a lower bound of the compute time from the start of each call to ``until_ns``.
 
-    This is the time during which no call blocks the worker.
+    The lower bound is the time during which no call blocks the worker.
     """
     order = np.lexsort((calls.start_ns, calls.worker))
     place = np.empty(len(order), np.int64)
@@ -73,9 +73,9 @@ class Stretches:
     _calls: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
-        """Finds the previous collective of each leader, as called by the worker of each call in ``of``.
+        """Returns the previous collective of each leader, as called by the worker of each call in ``of``.
 
-        -1 if that worker did not call it before its burst.
+        The value is -1 if the worker did not call this collective before its burst.
         """
         match, worker, before = self._calls.match, self._calls.worker, self.before[leader]
         is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last entry is for unmatched calls
@@ -88,18 +88,20 @@ class Stretches:
         return np.where(self.burst[found] < self.burst[of], found, -1)
 
     def since(self, call: Int64, before: Int64) -> Int64:
-        """Returns the burst after the call ``before``. If ``before`` is -1, the first burst of the worker and group."""
+        """Returns the burst after the call ``before``, or the first burst of the worker and group if ``before`` is
+        -1.
+        """
         return np.where(before >= 0, self.burst[before] + 1, self._first[call])
 
     def is_complete(self, call: Int64, since: Int64) -> Bool:
-        """Returns whether all activities from the burst ``since`` to a call are known."""
+        """Returns whether all activities between the burst ``since`` and a call are known."""
         known: Bool = self._unknown[self.burst[call] + 1] == self._unknown[since]
         return known
 
     def done(self, key: str, call: Int64, since: Int64) -> Int64:
-        """Returns the time of a component from the burst ``since`` to a call, ns.
+        """Returns the time of a component between the burst ``since`` and a call, ns.
 
-        Bursts in between count as idle time, as they do on workers that lack these calls.
+        Bursts in between count as idle time, as on workers without these calls.
         """
         gone, burst = self._gone[key], self.burst[call]
         done: Int64 = gone[burst + 1] - gone[since]
@@ -110,8 +112,8 @@ def activities_before_bursts(calls: StragglerCalls, before: Mapping[str, Int64],
     """Returns the activities before each burst.
 
     ``before`` has the time of each component before each call (-1 = unknown). ``first`` is the result of
-    ``first_of_burst``. A rank may compute while its overlapped collective waits for the straggler. That compute
-    time is assigned to the time before the next call.
+    ``first_of_burst``. A rank may compute while its overlapped collective waits for the straggler. This compute
+    time counts for the time before the next call.
     """
     own = codes(calls.worker, calls.group)
     # Rows of a worker are sorted by time.
@@ -157,5 +159,5 @@ def activities_before_bursts(calls: StragglerCalls, before: Mapping[str, Int64],
 
 
 def _sums(values: Int64 | Bool) -> Int64:
-    """Sum of all values before each index. The total is added at the end."""
+    """Returns the sum of all values before each index, followed by the total."""
     return np.append(0, np.cumsum(values))

@@ -1,4 +1,4 @@
-"""Missing calls of workers, and their estimated wait."""
+"""Missing calls of workers, and the estimated wait in these calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGER_THAN_ANY = 10**14
 
 @dataclass(frozen=True, eq=False)
 class PairCalls:
-    """Unmatched calls in groups of two. The other worker lacks the call and presumably arrived last."""
+    """Unmatched calls in groups of two workers. The other worker lacks the call and presumably arrived last."""
 
     row: Int64
     other: Int64
@@ -52,11 +52,11 @@ NONE_LOST, NONE_ALONE = Lost(_EMPTY, _EMPTY, _EMPTY, _EMPTY), PairCalls(_EMPTY, 
 
 
 def lost_calls(calls: StragglerCalls) -> tuple[Lost, PairCalls]:
-    """Finds collectives for which exactly one worker of a group lacks its call.
+    """Finds collectives whose call is missing on exactly one worker of a group.
 
-    In the first result, that worker presumably did not arrive last, so it may have waited. Its estimated wait is
-    the last rank's gap since its previous collective, minus the worker's median gap over steps. The second result
-    has calls in groups of two that are much longer than the median transfer. So the other worker presumably arrived
+    The first result has workers that presumably did not arrive last and may have waited. The estimated wait is the
+    last rank's gap since its previous collective, minus the worker's median gap over steps. The second result has
+    calls in groups of two that are much longer than the median transfer, so the other worker presumably arrived
     last.
     """
     groups = codes(calls.group, calls.two_ended.astype(np.int64))
@@ -95,9 +95,9 @@ def lost_calls(calls: StragglerCalls) -> tuple[Lost, PairCalls]:
 
 
 def _gap_before(calls: StragglerCalls) -> Int64:
-    """Time from the end of the previous call of the same worker and group to each call, ns.
+    """Returns the time from the end of the previous call of the same worker and group to each call, ns.
 
-    -1 for the first call.
+    The time is -1 for the first call.
     """
     own = codes(calls.worker, calls.group)
     order = np.argsort(own, kind="stable")
@@ -109,7 +109,7 @@ def _gap_before(calls: StragglerCalls) -> Int64:
 
 
 def _medians_at(place: Int64, values: Int64, known: Bool, missing: int, count: int = 0) -> Int64:
-    """Median of the known values at each place. A place without known values gets ``missing``."""
+    """Returns the median of the known values at each place. A place without known values gets ``missing``."""
     count = max(count, int(place.max(initial=-1)) + 1)
     found = median_by(place[known], values[known], count)
     return np.where(np.bincount(place[known], minlength=count) > 0, found, missing)

@@ -27,7 +27,7 @@ _MAX_SCATTER_CHANCE = 0.001
 
 
 def late_period(slow: Bool) -> int:
-    """Returns the period of the marked steps, at least 2, or 0 if they are not periodic.
+    """Returns the period of the marked steps, at least 2, or 0 if the marked steps are not periodic.
 
     A few repetitions may be missing.
     """
@@ -59,7 +59,7 @@ def late_pattern(slow: Bool) -> tuple[str, int]:
 
 
 def is_rotating(slow: Bool) -> bool:
-    """Returns whether most steps have a late worker although no worker is late in most steps.
+    """Returns whether a worker is late in most steps, but no single worker is late in most steps.
 
     ``slow`` has shape (workers, steps).
     """
@@ -71,7 +71,7 @@ def is_rotating(slow: Bool) -> bool:
 
 
 def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
-    """Returns whether chance may explain how often each worker is last.
+    """Returns whether chance may explain how often each worker arrives last.
 
     Each worker is last in ``times`` of ``trials`` collectives, among ``size`` equal workers. The test is Chernoff's
     bound on the binomial tail, with Bonferroni correction for the workers of the group.
@@ -87,10 +87,11 @@ def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
 
 
 def is_scatter(net: Float64) -> Bool:
-    """Returns whether noise between steps may explain that the mean of a row differs from 0.
+    """Returns whether noise between steps may explain why the mean of a row differs from 0.
 
-    ``net`` has shape (rows, steps). This is a t-test with Bonferroni correction for the rows. The tail probability
-    is replaced by an upper bound, x / t times the density. Always true for fewer than three steps.
+    ``net`` has shape (rows, steps). The test is a t-test with Bonferroni correction for the rows. The tail
+    probability is replaced by an upper bound, x / t times the density. The result is always True for fewer than
+    three steps.
     """
     rows, steps = net.shape
     if steps < FEWEST:

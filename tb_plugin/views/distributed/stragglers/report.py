@@ -58,7 +58,7 @@ CAUSES = {
 
 @dataclass(frozen=True, eq=False)
 class Blame:
-    """Stragglers of the selected steps. If the recording has no steps, stragglers of the whole recording."""
+    """Stragglers of the selected steps, or of the whole recording if the recording has no steps."""
 
     names: tuple[str, ...]
     groups: tuple[str, ...]
@@ -87,16 +87,16 @@ class Blame:
 
     @property
     def each(self) -> str:
-        """Returns the phrase that follows a cost in a sentence, such as "per step"."""
+        """Returns the phrase after a cost in a sentence, such as "per step"."""
         return "in the recording" if self.labels == ("",) else "per step" if self.count > 1 else "in the step"
 
     def per_step(self, total: float) -> float:
-        """Returns a total divided by the number of analyzed steps."""
+        """Returns ``total`` divided by the number of analyzed steps."""
         return total / max(self.count, 1)
 
     @cached_property
     def lost_ns(self) -> Float64:
-        """Returns the time per step that would be saved if each worker were as fast as the next slowest one."""
+        """Returns the time per step that would be saved if each worker were as fast as the next slowest worker."""
         mean: Float64 = self.stragglers.lost_ns.sum(axis=1) / max(self.count, 1)
         return mean
 
@@ -116,20 +116,19 @@ class Blame:
         return sorted(worth, key=self.is_once)
 
     def is_once(self, worker: int) -> bool:
-        """Returns whether a straggler is late in a single step out of several. This may never recur."""
+        """Returns whether a straggler is late in only one of several steps. Such lateness may never recur."""
         return self.count > 1 and self.stragglers.pattern[worker] == SINGLE
 
     def worst_step(self, worker: int) -> tuple[str, int, float]:
-        """Returns the step in which a worker costs most, with the cost in ns and its share of the step."""
+        """Returns the step in which a worker costs most, the cost in ns, and the cost divided by the step time."""
         at = int(np.argmax(self.stragglers.lost_ns[worker]))
         lost, whole = int(self.stragglers.lost_ns[worker, at]), float(self.step_ns[at])
         return self.labels[at], lost, lost / whole if whole else 0.0
 
     @cached_property
     def usual(self) -> Int64:
-        """Returns the reference worker for each row of Stragglers; -1 = none.
-
-        This is the other worker of the group that has median lateness.
+        """Returns the reference worker for each row of Stragglers (-1 = none): the worker with median lateness in
+        the group.
         """
         found = self.stragglers
         order = np.lexsort((found.worker, found.late_ns, found.group))
@@ -143,28 +142,28 @@ class Blame:
         return np.where(size > 1, found.worker[order[np.minimum(middle, len(order) - 1)]], -1)
 
     def pattern(self, worker: int) -> str:
-        """Returns the pattern of a worker in words; empty if it is not a straggler."""
+        """Returns the pattern of a worker's lateness in words, or "" if the worker is not a straggler."""
         name = self.stragglers.pattern[worker]
         return f"every {self.stragglers.every[worker]} steps" if name == PERIODIC else name
 
     def root_of_waits(self, calls: Int64) -> str | None:
-        """Returns the worker that is the root cause of most of the wait in these calls.
+        """Returns the worker that is the root cause of most of the wait in ``calls``.
 
-        None if the wait is insignificant, or if the calls wait for that worker directly.
+        Returns None if the wait is insignificant, or if the calls wait for the root cause directly.
         """
         by, each = passed_on(self.calls, self.roots, calls)
         return self.names[by] if by >= 0 and each >= WORTH * self.mean_ns * max(self.count, 1) else None
 
     def root_of_worker(self, worker: int) -> str | None:
-        """Returns the root cause of most of the time that other workers wait for a worker in collectives.
+        """Returns the root cause of most of the time that other workers wait in collectives for ``worker``.
 
-        Messages are excluded because they wait by design.
+        Messages are excluded because messages wait by design.
         """
         return self.root_of_waits(self._calls_that_wait[worker])
 
     @cached_property
     def _calls_that_wait(self) -> list[Int64]:
-        """For each worker, the calls of collectives that wait for it."""
+        """Returns, for each worker, the calls of collectives that wait for the worker."""
         straggler_calls = self.calls
         calls = np.flatnonzero(waits_for_worker(straggler_calls) & ~straggler_calls.two_ended)
         calls = calls[np.argsort(straggler_calls.waiting.last[calls], kind="stable")]
@@ -181,7 +180,7 @@ class Blame:
 
 @cached_by_argument
 def straggler_report(data: JobData) -> Blame:
-    """Returns the stragglers of a job with their cost and cause. A single worker is never a straggler."""
+    """Returns the stragglers of a job with cost and cause. A single worker is never a straggler."""
     labels, step_of, step_ns = _steps(data)
     calls, groups, kind = _straggler_calls(data, step_of)
     arrived = arrivals(calls)
@@ -210,7 +209,7 @@ def straggler_report(data: JobData) -> Blame:
 
 
 def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
-    """Replaces the results for selected steps by those for all steps, so that the selection does not change a cost.
+    """Replaces results for selected steps by results for all steps, so that the selection does not change a cost.
 
     A straggler that is not late in a selected step is dropped. A worker that is a straggler only in the selected
     steps does not change.
@@ -235,10 +234,10 @@ def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -
 
 
 def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
-    """Replaces the cost of the costliest stragglers by the simulated one.
+    """Replaces the costs of the costliest stragglers by simulated costs.
 
-    Only calls on devices can be simulated, because host calls have no streams. ``is_whole``: all ranks of the job
-    are loaded.
+    Only calls on devices can be simulated, because host calls have no streams. ``is_whole`` means that all ranks of
+    the job are loaded.
     """
     candidates, shape = found.significant[:MAX_EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
@@ -261,7 +260,7 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
 
 
 def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
-    """Labels and lengths of the analyzed steps, and the index of each step label among them.
+    """Returns labels and lengths of the analyzed steps, and the index of each step label among the analyzed steps.
 
     The index of a step that is not analyzed is the number of analyzed steps.
     """
@@ -284,7 +283,7 @@ def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
 
 
 def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...], Int64]:
-    """Columns of calls, group names by code, and the purpose of each group."""
+    """Returns the columns of calls, the group names by code, and the purpose of each group."""
     calls = data.calls
     group, ranks = texts_of(calls.data, "group"), texts_of(calls.data, "group_ranks")
     _, first, code = np.unique(numbers_of(calls.data, "group_code"), return_index=True, return_inverse=True)
@@ -322,9 +321,9 @@ def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tup
 
 
 def _on_one_axis(data: JobData) -> Int64:
-    """Corrected start of each call on the common time axis.
+    """Returns the corrected start of each call on the common time axis.
 
-    UNKNOWN for workers outside the largest connected set.
+    The start is UNKNOWN for workers outside the largest connected set.
     """
     worker, connected = data.calls.worker, data.clocks.connected
     most = int(np.bincount(connected[connected >= 0], minlength=1).argmax())
@@ -332,7 +331,7 @@ def _on_one_axis(data: JobData) -> Int64:
 
 
 def _late_recording(data: JobData) -> Int64:
-    """Lateness of each call that a late profiler start may explain, ns."""
+    """Returns the lateness of each call that a late start of the profiler may explain, ns."""
     late = np.flatnonzero((data.calls.late.arrival == BEGAN_LATER) & (data.calls.match >= 0))
     worker, match = data.calls.worker[late], data.calls.match[late]
     begin, residual = data.clocks.begin_ns, data.clocks.residual_ns
@@ -356,7 +355,7 @@ def _column(data: JobData, key: str, missing: int) -> Int64:
 
 
 def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
-    """Kernel differences for those of the costliest stragglers that compute longer."""
+    """Returns the kernel differences of the costliest stragglers that compute longer than other workers."""
     table = data.kernels
     selected = [
         one for one in found.significant.tolist()[:MAX_EXPLAINED] if one in excess and excess[one].main == COMPUTE
@@ -386,7 +385,7 @@ def _other_members(found: Stragglers, row: int) -> list[int]:
 
 
 def cause_columns(report: Blame, worker: int) -> dict[str, object]:
-    """Returns the table columns for the cause of a worker's lateness; empty if the cause is unknown."""
+    """Returns the table columns for the cause of a worker's lateness. For an unknown cause, the result is empty."""
     excess = report.excess.get(worker)
     if excess is None or not excess.main:
         return {}

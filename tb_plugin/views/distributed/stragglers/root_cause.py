@@ -26,7 +26,7 @@ _MIN_HOPS = 64
 
 @dataclass(frozen=True, eq=False)
 class Roots:
-    """Root cause of the wait in each call: a worker that is late although no other worker delayed it."""
+    """Root cause of the wait in each call: a late worker that no other worker delayed."""
 
     by: Int64
     """The late worker; -1 if the call does not wait or the cause is unknown."""
@@ -35,7 +35,7 @@ class Roots:
 
 
 def waits_for_worker(calls: StragglerCalls) -> Bool:
-    """Marks the calls that wait for another worker that is known."""
+    """Marks the calls that wait for a known other worker."""
     last = calls.waiting.last
     found: Bool = (calls.match >= 0) & (calls.dur_ns > calls.waiting.transfer_ns) & (last >= 0) & (last != calls.worker)
     return found
@@ -46,8 +46,8 @@ def root_cause_of_calls(calls: StragglerCalls) -> Roots:
 
     Each wait is followed back to the call in which the last worker had its own longest wait. The last worker counts
     as delayed if its longer wait in other groups explains most of this wait. For messages, a small part is enough,
-    because they wait by design. Calls that overlap with compute also pass on delays. They cost nothing, but their
-    ranks continue at different times.
+    because messages wait by design. Calls that overlap with compute cost nothing, but also pass on delays, because
+    the ranks continue at different times.
     """
     # Messages between two ranks form a group, so wait for a third rank counts as wait in another group.
     other = _other_end(calls)
@@ -77,7 +77,7 @@ def root_cause_of_calls(calls: StragglerCalls) -> Roots:
 
 
 def _other_end(calls: StragglerCalls) -> Int64:
-    """The other worker of each message, if both ends are loaded; else the call's own worker."""
+    """Returns the other worker of each message if both ends are loaded, otherwise the worker of the call."""
     ends = np.flatnonzero(calls.two_ended & (calls.match >= 0))
     total = np.zeros(int(calls.match.max(initial=-1)) + 1, np.int64)
     np.add.at(total, calls.match[ends], calls.worker[ends])
@@ -88,10 +88,10 @@ def _other_end(calls: StragglerCalls) -> Int64:
 
 
 def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
-    """For each call in ``late``, the longest wait of its worker in a call of another group.
+    """Returns, for each call in ``late``, the longest wait of the call's worker in a call of another group.
 
-    ``elsewhere`` is the sum of such waits. A collective is preferred if its wait exceeds ``enough``, because
-    messages wait by design.
+    ``elsewhere`` is the sum of these waits. A collective whose wait exceeds ``enough`` takes precedence over
+    messages, because messages wait by design.
     """
     order = np.argsort(calls.worker, kind="stable")
     place = np.empty(len(order), np.int64)
@@ -109,7 +109,7 @@ def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, eno
 
 
 def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
-    """Index of the largest value in each range. Ranges must not be empty."""
+    """Returns the index of the largest value in each range. Ranges must not be empty."""
     best, size = np.arange(len(values)), 1
     found = np.empty(len(begin), np.int64)
     width = end - begin
@@ -159,9 +159,9 @@ def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Strag
 
 
 def passed_on(straggler_calls: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
-    """Returns the worker that is the root cause of most of the wait in these calls, and the mean wait per rank, ns.
+    """Returns the worker that is the root cause of most of the wait in ``calls``, and the mean wait per rank, ns.
 
-    All calls must wait for the same worker. The result is (-1, 0) if that worker is the root cause itself, or if no
+    All calls must wait for the same worker. The result is (-1, 0) if this worker is the root cause itself, or if no
     worker causes more than half of the wait.
     """
     wait = straggler_calls.dur_ns[calls] - straggler_calls.waiting.transfer_ns[calls]

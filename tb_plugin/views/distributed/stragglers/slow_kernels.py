@@ -1,4 +1,4 @@
-"""Kernels that make a worker compute longer."""
+"""Kernels whose longer duration makes a worker compute longer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Uneven:
 
 
 def slow_kernels(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) -> Uneven:
-    """Compares the kernels of a worker with the median of the other workers, in the marked steps."""
+    """Compares the kernel times of a worker with the median of the other workers, in the marked steps."""
     everyone = np.array([worker, *others], np.int64)
     place = np.full(int(max(times.worker.max(initial=-1), everyone.max())) + 1, -1)
     place[everyone] = np.arange(len(everyone))
@@ -101,7 +101,7 @@ def slow_kernels(times: KernelTimes, worker: int, others: Sequence[int], steps: 
 
 
 def _common_factor(mine: Float64, usual: Float64, calls: Float64, usual_calls: Float64, named: Bool) -> float:
-    """Factor by which nearly all kernels of the worker are slower; 0 if there is no such factor."""
+    """Returns the factor by which nearly all kernels of the worker are slower than on other workers, or 0."""
     same = named & (usual > 0) & (calls > 0) & (np.abs(calls - usual_calls) <= (_MIN_FACTOR - 1) * usual_calls)
     if same.sum() < _MIN_KERNELS or not usual[named].sum():
         return 0.0

@@ -24,8 +24,8 @@ STRAGGLER = {
 def straggler_table(data: JobData) -> pa.Table:
     """Returns one row per worker and group with a cost or an inherited delay.
 
-    Repeated stragglers come first, then workers that are late once, then all others. Within each kind, workers are
-    sorted by cost. The rows of a worker start with its costliest group.
+    Repeated stragglers come first, then workers that are late once, then all other workers. Each of the three
+    sections is sorted by cost. The first row of a worker is its costliest group.
     """
     if data.is_single:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
