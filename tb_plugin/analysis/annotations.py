@@ -29,7 +29,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
-"""Default RE2 pattern of the text in which the names of one phase may differ."""
+"""Default RE2 pattern for text that may differ between annotation names of one phase."""
 # Placeholder for matched text in a phase name.
 ANY = "*"
 MOST_LEVELS = 64
@@ -72,7 +72,7 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     try:
         masked = pc.replace_substring_regex(names, pattern, ANY)
     except pa.ArrowInvalid as error:
-        raise BadRequest(f"The pattern is not valid: {error}", pattern, "Correct it.") from error
+        raise BadRequest(f"The pattern is not valid: {error}", pattern, "Correct the pattern.") from error
     encoded = masked.dictionary_encode()
     of = encoded.indices.to_numpy()
     is_unique = np.bincount(of, minlength=1)[of] == 1 if len(of) else np.empty(0, np.bool_)

@@ -47,7 +47,7 @@ class Traits:
     A ``detail`` needs a selected row, so the navigation does not list it.
     """
     cached: bool = False
-    """Whether the view's numbers for all steps are cached on disk, because every start needs them."""
+    """Whether the view's numbers for all steps are cached on disk. Loading a profile always needs these numbers."""
     hidden: bool = False
     """Whether the page hides the view, instead of disabling it, for profiles that lack its data."""
     phase_note: str = "The numbers are not limited to a phase."
@@ -73,7 +73,7 @@ class Params:
     """Labels of the selected steps; None = all steps."""
     phase: str = ""
     pattern: str = ""
-    """RE2 pattern of the text in which the names of one phase may differ. If empty, they may differ in numbers."""
+    """RE2 pattern for text that may differ between annotation names of one phase. Empty = numbers may differ."""
     table: str | None = None
     """Name of the requested table; None = the entire view."""
     sort: str | None = None
@@ -84,7 +84,7 @@ class Params:
     limit: int | None = 100
     """Maximum number of rows; None = no limit."""
     as_columns: bool = False
-    """Whether to return a ``ColumnTable``. Other programs need it."""
+    """Whether to return a ``ColumnTable``, the format for other programs."""
     extra: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
     """Ids of the rules that the log directory's settings exclude."""
@@ -156,9 +156,9 @@ class Part:
     layout: Sequence[str] = ()
     worker: str = ""
     steps: tuple[str, ...] = ()
-    """Labels of the profile's steps, for analyses of several profiles that select steps in ``answer``."""
+    """Labels of the profile's steps. Analyses of several profiles select steps by these labels in ``answer``."""
     searched: bool = False
-    """Whether ``part`` already applied the search and filters. They then select events instead of table rows."""
+    """Whether ``part`` already applied the search and filters to events, so that they do not apply to table rows."""
 
     def remaining(self, params: Params) -> Params:
         """Removes search and filters from ``params`` if ``part`` already applied them."""
@@ -438,7 +438,9 @@ def _check(regex: str) -> None:
     try:
         pc.match_substring_regex(pa.array([""]), regex)
     except pa.ArrowInvalid as error:
-        raise BadRequest(f"The regular expression is not valid: {error}", f"/{regex}/", "Correct it.") from error
+        raise BadRequest(
+            f"The regular expression is not valid: {error}", f"/{regex}/", "Correct the pattern."
+        ) from error
 
 
 def _known(frame: Frame, key: str) -> None:

@@ -34,11 +34,11 @@ class Sign(IntEnum):
     """How a recomputation was recognized."""
 
     FRAME = 0
-    """A Python function around it reruns forward code."""
+    """A Python function around the operators reruns forward code."""
     FUNCTION = 1
-    """A backward operator around it reruns forward code."""
+    """A backward operator around the operators reruns forward code."""
     SEQUENCE = 2
-    """Its operators are inside a backward operator and have sequence numbers that no backward pass uses."""
+    """The operators are inside a backward operator and have sequence numbers that no backward pass uses."""
 
 
 @dataclass(frozen=True, eq=False)

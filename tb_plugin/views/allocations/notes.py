@@ -18,11 +18,17 @@ from tb_plugin.payloads.base import Figure
 from tb_plugin.views.allocations.tables import MOST_STEPS
 
 _ODDITIES = {
-    "unmatched_releases": "Releases of an address without a block: {odd_events}. They do not affect any number.",
-    "unreleased_reuse": "Blocks whose address was reused without a recorded release: {odd_events}. They are "
-    "shown as allocated until the reuse.",
-    "lost_blocks": "Blocks without a recorded release that are missing from the snapshot: {odd_events}. "
-    "They are shown as allocated until the end of the history.",
+    "unmatched_releases": (
+        "Releases of addresses at which no block was allocated: {odd_events}. These releases do not affect any number."
+    ),
+    "unreleased_reuse": (
+        "Blocks whose address was reused without a recorded release: {odd_events}. These blocks are "
+        "shown as allocated until their address is reused."
+    ),
+    "lost_blocks": (
+        "Blocks without a recorded release that are not in the final state of the snapshot: "
+        "{odd_events}. These blocks are shown as allocated until the end of the history."
+    ),
     "unmatched_segments": "Segment events that contradict the other events: {odd_events}.",
 }
 

@@ -121,12 +121,12 @@ def _doubts(base: Part, exp: Part) -> list[Notice]:
     notices = []
     if bool(base.steps) != bool(exp.steps):
         text = "Only one profile has steps: its mean step is compared with the whole recording of the other profile."
-        todo = "Record steps in both profiles: call step() of the profiler after each one."
+        todo = "Record steps in both profiles: call step() of the profiler after each training step."
         notices.append(Notice("steps_on_one_side", "medium", text, todo, []))
     windows = [part.coverage.window for part in (base, exp)]
     if any(windows):
         text = "Only a window of a large trace is compared."
-        todo = "Choose the windows of both profiles above. The (i) button shows the opened part."
+        todo = "Choose the windows of both profiles above. The (i) button shows which part of the trace is open."
         notices.append(Notice("window", "medium", text, todo, []))
     if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):
         text = "A file is truncated: the missing part looks like saved time."

@@ -112,8 +112,8 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         notices.append(Notice("groups_inferred", "info", text, advice, figures))
     if estimated := total_of(rows, "estimated"):
         text = (
-            "{estimated} calls lack a worker that probably arrived last. Their transfer time is estimated from the same "
-            "collective with all workers."
+            "For {estimated} calls, the worker that probably arrived last has no recorded call. The transfer "
+            "time is estimated from calls of the same collective on all workers."
         )
         figures = [METRICS.figure("estimated", estimated)]
         notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
@@ -186,10 +186,13 @@ def _waiting(rows: list[Row]) -> list[Notice]:
     worst = max(losing, key=_exposed_of)
     least, most = _bound_prefixes(worst)
     text = (
-        "Exposed communication takes {communication_exposed} of the step on {worker}. Most of its communication is waiting "
-        f"for other ranks: {least}{{wait_ns}} per step, against {most}{{transfer_ns}} of transfer."
+        "Exposed communication takes {communication_exposed} of the step on {worker}. Most of the communication of this worker "
+        f"is waiting for other ranks: {least}{{wait_ns}} per step, against {most}{{transfer_ns}} of transfer."
     )
-    todo = "Find the rank that arrives last (see Caused wait and Arrived last in Workers). Sending less does not help."
+    todo = (
+        "Find the rank that arrives last: see the columns Caused wait and Arrived last of the table "
+        "Workers. Sending less data does not help."
+    )
     return [_communication_notice("communication_waiting", worst, len(losing), text, todo)]
 
 
@@ -221,7 +224,7 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
             f" In {whose}, at least {{wait_ns}} per step is wait and at most {{transfer_ns}} is transfer. Most of "
             "these calls lack a rank, so the split is unknown."
         )
-        todo = "Record all ranks to see whether to send less or to find a late rank."
+        todo = "Record all ranks to see whether the transfer or a late rank takes the time."
         notice = _communication_notice("communication_unsplit", middle, len(losing), text, todo)
         return [replace(notice, severity="medium")]
     text += f" Most of {whose} is transfer: {most}{{transfer_ns}} per step, against {least}{{wait_ns}} of wait."
@@ -247,7 +250,7 @@ def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
             "communication_unsplit",
             "medium",
             text,
-            "Record all ranks to see whether to send less or to find a late rank.",
+            "Record all ranks to see whether the transfer or a late rank takes the time.",
             figures,
             "communication_exposed",
             COMMUNICATION_SHARE,

@@ -63,7 +63,8 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
     if caused > wait * (len(data.names) - 1):
         # Not a straggler, but its own wait is not the problem either.
         figures.append(METRICS.figure("caused_step_ns", caused))
-        text = f"Other ranks wait for this rank {{caused_step_ns}} {per} (sum over all ranks); it waits {{wait_ns}} for them."
+        text = f"Other ranks wait for this rank {{caused_step_ns}} {per} (sum over all ranks); "
+        text += "this rank waits {wait_ns} for other ranks."
         return _notice("job_waits", "info", text, figures)
     text = f"This rank waits {{wait_ns}} {per} for other ranks"
     if (cause := _main_cause(data, at)) is not None:

@@ -258,12 +258,14 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
     line = ""
     if call["call_line"]:
         figures.append(METRICS.figure("call_line", call["call_line"]))
-        line = ", which others called in {call_line}"
+        line = ", which other ranks called in {call_line}"
     unknown = ""
     if without_dump:
         figures.append(METRICS.figure("absent_names", ranks_text(without_dump)))
         unknown = f" There is no dump of {plural(len(without_dump), 'rank', 'ranks')} {{absent_names}}, so "
-        unknown += f"it is unknown whether {plural(len(without_dump), 'it', 'they')} called it."
+        unknown += (
+            f"it is unknown whether {plural(len(without_dump), 'this rank', 'these ranks')} called the collective."
+        )
     verdict = int(found.verdict[row])
     if verdict == NOT_CALLED:
         ranks = found.missing_ranks(row)
@@ -287,7 +289,7 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
         return Notice(
             "flight_differs", "high", text, "Make all ranks call the same collectives in the same order.", figures
         )
-    line = line.replace("others", "they")
+    line = line.replace("other ranks", "they")
     who = "All loaded ranks" if without_dump else "All ranks"
     text = f"{who} called {_GROUP}{line}, but the call is not finished on {{ranks_waiting}} of them."
     if without_dump:

@@ -401,7 +401,6 @@ def _notes(parts: Sequence[Part]) -> Iterator[Notice]:
     left_out, time = (sum(rest[key].to_pylist()) for key in (_LEFT_OUT, _LEFT_OUT_NS))
     if left_out:
         figures = [METRICS.figure(_LEFT_OUT, left_out), METRICS.figure(_LEFT_OUT_NS, time)]
-        text = (
-            f"Only the {MOST_GROUPS:,} kinds with most time per worker are listed; {{left_out_kernels}} were skipped, "
-        )
-        yield Notice("kernels_left_out", "info", text + "{left_out_kernels_ns} in total.", "", figures)
+        text = f"For each worker, only the {MOST_GROUPS:,} kinds of kernels with most time are listed. "
+        text += "{left_out_kernels} kernels with {left_out_kernels_ns} in total are not listed."
+        yield Notice("kernels_left_out", "info", text, "", figures)

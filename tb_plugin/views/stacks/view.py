@@ -167,8 +167,8 @@ def _of_backtraces(trace: TraceTable, choice: Choice, row: Int64) -> Notice | No
         "Frames come from recorded call stacks of operators, so they have no call counts of their own."
         if choice.of == "both"
         else (
-            "Time and calls of an operator with a recorded call stack are attributed to the calling line. Frames "
-            "above it have no call counts."
+            "Time and calls of an operator with a recorded call stack are attributed to the calling line. "
+            "Frames above that line have no call counts."
         )
     )
     return Notice("backtrace_frames", "info", text, "")
