@@ -60,7 +60,8 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
     if not field and length == size:
         text = "Neither the replay nor the capture shows the order in which the nodes run."
     elif not field:
-        text = f"The capture has {length} nodes, but the replay ran {size}. Apart from the missing nodes, capture and replay match."
+        text = f"The capture has {length} nodes, but the replay ran {size}. "
+        text += "Apart from the missing nodes, capture and replay match."
     else:
         sides = (sequences, begin + position), (graphs, nodes.start + position)
         there, here = (_words(strings, work, at, field, short_name) for work, at in sides)

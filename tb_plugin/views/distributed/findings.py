@@ -186,8 +186,8 @@ def _waiting(rows: list[Row]) -> list[Notice]:
     worst = max(losing, key=_exposed_of)
     least, most = _bound_prefixes(worst)
     text = (
-        "Exposed communication takes {communication_exposed} of the step on {worker}. Most of the communication of this worker "
-        f"is waiting for other ranks: {least}{{wait_ns}} per step, against {most}{{transfer_ns}} of transfer."
+        "Exposed communication takes {communication_exposed} of the step on {worker}. Most of the communication of this "
+        f"worker is waiting for other ranks: {least}{{wait_ns}} per step, against {most}{{transfer_ns}} of transfer."
     )
     todo = (
         "Find the rank that arrives last: see the columns Caused wait and Arrived last of the table "

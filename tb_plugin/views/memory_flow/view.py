@@ -77,7 +77,7 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
             ),
             "data_quality": _data_notices(flow),
         }
-        when = "at the peak" if requested is None else "after the selected event"
+        when = "at the peak" if requested is None else "at the selected time"
         frames = {
             frame.name: frame
             for frame in (
