@@ -169,7 +169,7 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     tab.follow(run="gloo", worker="rank5", view="findings")
     frame = tab.settle()
     assert not any("This rank" in one.inner_text() for one in answer.all())
-    frame.get_by_role("button", name="See in Distributed how much of it is waiting").click()
+    frame.get_by_role("button", name="See in Distributed how much of the communication is waiting").click()
     frame = tab.settle()
     assert tab.state()["view"] == "distributed"
     frame.get_by_test_id("headline").get_by_role("button", name="rank5").click()
