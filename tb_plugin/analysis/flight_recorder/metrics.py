@@ -73,7 +73,7 @@ METRICS = SHARED.adding(
             "first_sequence": ("First recorded", "Sequence number of the group's first recorded collective."),
             "last_sequence": ("Last called", "Sequence number of the last collective called."),
             "finished_sequence": ("Last completed", "Sequence number of the last collective completed."),
-            "behind_sequences": ("Behind", "Last sequence number on any rank minus that of this rank."),
+            "behind_sequences": ("Lag", "Last sequence number on any rank minus that of this rank."),
             "ranks_called": ("Called by", "Ranks that made the call."),
             "ranks_finished": ("Completed by", "Ranks that completed the call."),
             "ranks_waiting": ("Waiting", "Ranks that made the call but did not complete it."),

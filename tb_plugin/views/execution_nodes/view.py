@@ -214,7 +214,7 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
         "node_number": trace.nodes["node"].take(rows),
     }
     keys = ("node_relation", "node_number", "tensor_id")
-    return Frame("node_links", "Ties", METRICS.columns(*data), pa.table(data), keys, "name")
+    return Frame("node_links", "Linked operators", METRICS.columns(*data), pa.table(data), keys, "name")
 
 
 def _maker(givers: Int64, last: Int64, row: int) -> int | None:
