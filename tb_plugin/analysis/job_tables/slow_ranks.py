@@ -147,7 +147,7 @@ def _slow_link(slow: SlowLink) -> Notice:
         "The link from rank {link_source} to rank {link_destination} reaches {link_bandwidth}: {below_median} below the "
         "median {median_bandwidth} of {compared_count} links ({link_kind})."
     )
-    todo = "Check the cable, port and switch between the two ranks, and other traffic on them."
+    todo = "Check the cable, port and switch between the two ranks, and other traffic on this link."
     return Notice("slow_link", "medium", text, todo, figures, "below_median", LEAST_PERCENT / 100)
 
 

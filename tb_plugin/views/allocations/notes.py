@@ -130,7 +130,7 @@ def data_notices(device: DeviceLevels, levels: Levels, steps: int) -> Notices:
     notices = []
     if not device.count:
         of = f" of {device.name}" if snapshot.has_history else ""
-        text = f"The snapshot contains no history{of}; only the state at its end is known."
+        text = f"The snapshot contains no history{of}; only memory at the time of the snapshot is known."
         todo = device.snapshot.recorder.todo("history_missing")
         notices.append(_notice("history_missing", text, todo))
     elif (cut := _cut(device, levels)) is not None:

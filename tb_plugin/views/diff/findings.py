@@ -61,7 +61,9 @@ def leading_notice(
     each = "per step" if summed is None else "in total"
     whole = "The whole step" if summed is None else "The sum of the steps"
     times = "The step times" if summed is None else "The sums of the steps"
-    unlike = f" These are sums over {summed[0]:,} and {summed[1]:,} steps." if summed and summed[0] != summed[1] else ""
+    unlike = (
+        f" The times are sums over {summed[0]:,} and {summed[1]:,} steps." if summed and summed[0] != summed[1] else ""
+    )
     parts = part_differences(base, exp)
     total = exp.total_ns - base.total_ns
     share = total / base.total_ns if base.total_ns else 0.0
@@ -130,7 +132,9 @@ def _doubts(base: Part, exp: Part) -> list[Notice]:
         notices.append(Notice("window", "medium", text, todo, []))
     if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):
         text = "A file is truncated: the missing part looks like saved time."
-        notices.append(Notice("incomplete_side", "medium", text, "Record it again, or select complete steps.", []))
+        notices.append(
+            Notice("incomplete_side", "medium", text, "Record the truncated file again, or select complete steps.", [])
+        )
     ours, theirs = _settings(base), _settings(exp)
     if ours.get("Profiler options") != theirs.get("Profiler options"):
         text = "The profiler options differ. Recording shapes, stacks or memory slows a run down."

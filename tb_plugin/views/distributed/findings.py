@@ -26,7 +26,7 @@ from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 # maximum number of workers listed by name
 _MAX_NAMED = 3
-UNREAD = "Load the remaining traces to remove these bounds."
+UNREAD = "Load the traces of the remaining ranks to get exact values instead of bounds."
 
 
 def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
@@ -43,7 +43,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
                 "summary_refused",
                 "info",
                 text,
-                "No data is missing, but the next request may be as slow as this one.",
+                "No data is missing, but the next request may take as long as this request.",
                 [],
             )
         )
@@ -239,7 +239,7 @@ def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
     text = (
         f"Exposed communication takes {{communication_exposed}} of the step on {{worker}}"
         f"{', as reported by the profiler' if is_stated else ''}. The share of time spent waiting for other ranks is "
-        "unknown: they are not loaded."
+        "unknown because other ranks are not loaded."
     )
     figures = [
         METRICS.figure("worker", str(row["worker"])),

@@ -166,7 +166,7 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
         )
         called = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
         text = (
-            f"These ranks have a flight recorder dump but no trace: {named}. They called {{called_in_traces}} "
+            f"These ranks have a flight recorder dump but no trace: {named}. These ranks called {{called_in_traces}} "
             "of the collectives"
         )
         text += " in the traces. No later call is missing, so these ranks kept running."

@@ -71,7 +71,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
         if wait >= WORTH * straggler_report(data).mean_ns:
-            text += ". Time saved on this rank alone turns into waiting"
+            text += ". If only this rank becomes faster, it waits longer"
     return _notice("job_waits", "info", f"{text}.", figures)
 
 

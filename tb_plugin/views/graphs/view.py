@@ -127,8 +127,8 @@ def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float 
     unlike = int((account.work.node == MISSING).sum())
     if unlike:
         text = (
-            f"{unlike} kernels, copies or memsets are in replays that differ from the others. The table of "
-            "nodes excludes them."
+            f"{unlike} kernels, copies or memsets are in replays that differ from other replays of their "
+            "graph. The table of nodes excludes this work."
         )
         found.append(Notice("graphs.unlike", "info", text, ""))
     if account.replays.untied:

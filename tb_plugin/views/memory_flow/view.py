@@ -141,6 +141,6 @@ def _data_notices(flow: MemoryFlow) -> Notices:
     elif (levels.used != levels.tensors).any():
         shared = int((levels.tensors - levels.used).max())
         text = "Tensors share up to {flow_most_shared_bytes} of memory at the same time, for example as views. "
-        text += "Memory in use counts these bytes once."
+        text += "Memory in use counts shared bytes once."
         notices.append(Notice("flow_shared", "info", text, "", [METRICS.figure("flow_most_shared_bytes", shared)]))
     return Notices("data_quality", "About these numbers", "data", notices)

@@ -66,7 +66,7 @@ _READING: dict[str, tuple[str, Severity, str]] = {
     "repaired": (
         "events_repaired",
         "low",
-        "These events are included in all numbers. Their names may differ from the original.",
+        ("These events are included in all numbers. The names of these events may differ from the original names."),
     ),
     "unknown": ("unknown_category", "info", "These events appear on the timeline but are not part of any sum."),
     "note": ("reading_note", "info", "No action needed."),
@@ -123,8 +123,8 @@ def _window(trace: TraceTable) -> list[Notice]:
         ]
     times = "from {window_start_ns} to {window_end_ns} of {trace_ns}, {window_events} of {trace_events} events."
     todo = (
-        "All numbers cover this window only. Choose another window above the view, or restart with a "
-        "larger TORCH_TRACE_MEMORY_MB to open the whole trace."
+        "All numbers cover only this window. Choose another window above the view. To open the whole "
+        "trace, restart TensorBoard with a larger TORCH_TRACE_MEMORY_MB."
     )
     return [_notice("window", "high", f"{what}: {times}{why}", todo, *figures)]
 
@@ -288,7 +288,7 @@ def _why_without(trace: TraceTable, rows: Int64) -> str:
     if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
         return f"Most of this time comes from graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
     return (
-        "This time is in the row (no operator). It comes from launches by graphs, custom extensions or "
+        "This time is in the row (no operator). Such work is launched by graphs, custom extensions or "
         "direct runtime calls."
     )
 

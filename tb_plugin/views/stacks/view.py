@@ -150,7 +150,8 @@ def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int
     handing = np.setdiff1d(first, second)
     text = (
         f"{{shared_scopes}} {plural(len(both), 'scope merges', 'scopes merge')} calls and time of several threads: "
-        "{shared_threads} hands over work that {counted_threads} runs. Phases and Modules count only {counted_threads}."
+        "{shared_threads} hands over work that {counted_threads} runs. The views Phases "
+        "and Modules include only {counted_threads}."
     )
     figures = [
         METRICS.figure("shared_scopes", len(both)),

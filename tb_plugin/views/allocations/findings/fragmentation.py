@@ -41,7 +41,10 @@ CAUSES = {
     "not fit the gaps.",
     "small": "{small_unused_bytes} are in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
     "pinned": "Blocks that are never released pin the segments, mostly blocks from {pinning_line}.",
-    "mixed": "These segments contain short-lived blocks, but no segment is ever completely free.",
+    "mixed": (
+        "The segments with unused memory contain short-lived blocks, but none of these segments is ever "
+        "completely free."
+    ),
     "rest": (
         "Most of the unused memory is in empty segments. Requests from other streams or pools, or of "
         "other sizes, cannot use them."

@@ -95,7 +95,7 @@ def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
         text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {report.each} ({{lost_share}})"
         text += _pattern_clause(report, worker, figures)
     text += _reason_sentences(report, worker, cells, figures)
-    text += f" It arrives last at {{last_share}} of {_collectives_phrase(report, row, figures)}."
+    text += f" This rank arrives last at {{last_share}} of {_collectives_phrase(report, row, figures)}."
     cause = str(cells.get("late_cause") or "")
     return Notice(
         rule="straggler",
