@@ -59,8 +59,8 @@ ROUTES = (
         "P",
         (
             "the unchanged file of the profile (`Content-Disposition: attachment`). For a folder, its main "
-            "file. The status is 202 until the profile is loaded, and 502 if the file has changed since "
-            "the profile was loaded. If loading failed, the response contains the error"
+            "file. The status is 202 until the profile is loaded. The status is 502 if the file has "
+            "changed since then. If loading failed, the response contains the error"
         ),
     ),
     Route(
