@@ -44,8 +44,11 @@ def _section(view: ViewEntry) -> str:
 
 def _facts(view: ViewEntry) -> Iterator[str]:
     traits = view.traits
-    yield f"**About**: {SCOPES[view.scope]} ({NOUNS[view.model_name]}). Group {traits.group}, {traits.place}."
-    yield f"**Phase**: {traits.phase_note or 'The numbers follow `phase` and `pattern`.'}"
+    yield (
+        f"**Covers**: {SCOPES[view.scope]} ({NOUNS[view.model_name]}). "
+        f"Group in the navigation: {traits.group}. Kind of view: {traits.place}."
+    )
+    yield f"**Phase**: {traits.phase_note or 'The parameters `phase` and `pattern` limit the numbers to a phase.'}"
     if view.http.parameters:
         yield f"**Parameters**: {view.http.parameters}"
     if view.http.payloads:
@@ -55,4 +58,4 @@ def _facts(view: ViewEntry) -> Iterator[str]:
     if traits.tables:
         yield f"**Always in JSON reports**: {', '.join(f'`{name}`' for name in traits.tables)}."
     for other, names in view.borrows.items():
-        yield f"**Uses** of `{other}`: {', '.join(f'`{name}`' for name in names)}."
+        yield f"**Data from the view `{other}`**: {', '.join(f'`{name}`' for name in names)}."

@@ -29,10 +29,14 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
+<<<<<<< HEAD
 """Default RE2 pattern for grouping annotation names into phases.
 
 Names that differ only in matches of this pattern belong to the same phase.
 """
+=======
+"""Default RE2 pattern for text that may differ between annotation names of one phase."""
+>>>>>>> k3
 # Placeholder for matched text in a phase name.
 ANY = "*"
 MOST_LEVELS = 64
@@ -76,7 +80,7 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     try:
         masked = pc.replace_substring_regex(names, pattern, ANY)
     except pa.ArrowInvalid as error:
-        raise BadRequest(f"The pattern is not valid: {error}", pattern, "Correct it.") from error
+        raise BadRequest(f"The pattern is not valid: {error}", pattern, "Correct the pattern.") from error
     encoded = masked.dictionary_encode()
     of = encoded.indices.to_numpy()
     is_unique = np.bincount(of, minlength=1)[of] == 1 if len(of) else np.empty(0, np.bool_)

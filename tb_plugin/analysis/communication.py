@@ -22,7 +22,7 @@ COMMUNICATION_SHARE = 0.1
 """Minimum share of exposed communication in the step time for a finding."""
 # Advice to reduce transfer time; waiting has its own advice.
 SEND_LESS = (
-    "accumulate gradients over several batches, compress them, or use a larger batch so that "
+    "accumulate gradients over several batches, compress gradients, or use a larger batch so that "
     "communication overlaps with the backward pass. Check convergence after each change."
 )
 # The same for inference, which has no gradients.

@@ -51,8 +51,8 @@ WHAT: Mapping[KernelClass, str] = MappingProxyType(
         KernelClass.EMBEDDING: "Embedding lookups and their gradients.",
         KernelClass.MOE: "Expert routing and expert matrix products.",
         KernelClass.OPTIMIZER: "Fused optimizer steps.",
-        KernelClass.COPY: "Moves, fills, casts and layout changes in kernels.",
-        KernelClass.COMMUNICATION: "Exchange with other devices.",
+        KernelClass.COPY: "Kernels that copy, fill or cast tensors, or change their layout.",
+        KernelClass.COMMUNICATION: "Data exchange with other devices.",
         KernelClass.OTHER: "Unknown kernels.",
     }
 )
@@ -70,9 +70,9 @@ class Because(IntEnum):
 
 _REASONS: Mapping[int, str] = MappingProxyType(
     {
-        Because.NOTHING: "no rule matches its name or an operator around its launch",
-        Because.COMMUNICATES: "it communicates: by its name, its arguments or the operator that launched it",
-        Because.RULE: "by its name: {}",
+        Because.NOTHING: "no rule matches the kernel name or an operator around the launch",
+        Because.COMMUNICATES: "communication kernel, according to its name, its arguments or the operator that launched it",
+        Because.RULE: "kernel name matches {}",
         Because.OPERATOR: "launched by {}",
     }
 )

@@ -161,7 +161,7 @@ def notice_of(trace: TraceTable, failures: Failures) -> Notice:
         text=text,
         todo=todo_of(trace, advice),
         figures=figures,
-        why="The program fails here unless it catches the error.",
+        why="At this time, the program fails unless it catches the error.",
         confidence="high",
         references=read_more(trace, advice),
     )

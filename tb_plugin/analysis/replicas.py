@@ -54,7 +54,11 @@ METRICS = SHARED.adding(
                 "Replicated",
                 "Parameters, gradients and optimizer state in equal blocks on every rank.",
             ),
+<<<<<<< HEAD
             "sharding_bytes": ("Freed by sharding", "Replicated bytes multiplied by (N - 1) / N, for N ranks."),
+=======
+            "sharding_bytes": ("Freed by sharding", "Replicated bytes, multiplied by (N - 1) / N, for N ranks."),
+>>>>>>> k3
         },
     ),
     define(
@@ -203,14 +207,16 @@ def replication_notice(found: Repeated, text: str, more: Sequence[Figure] = (), 
     """
     peak = ""
     if at_peak is not None:
-        peak = " when these states are largest, and {peak_sharding_bytes} less at its memory peak"
+        peak = " when these states are largest, and {peak_sharding_bytes} less memory at the memory peak"
         more = [*more, METRICS.figure("peak_sharding_bytes", at_peak)]
     return Notice(
         "redundant_states",
         "low",
-        f"{text} With sharding, each rank would need {{sharding_bytes}} less{peak}.",
-        "If the ranks are replicas of one model, shard the optimizer state, also the gradients, or all three. "
-        "Sharding costs communication.",
+        f"{text} With sharding, each rank would need {{sharding_bytes}} less memory{peak}.",
+        (
+            "If the ranks are replicas of one model, shard the optimizer state. Shard the gradients and "
+            "parameters too to save more. Sharding adds communication."
+        ),
         [*found.figures, *more],
         "repeated_ratio",
         ALIKE,

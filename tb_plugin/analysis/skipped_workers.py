@@ -48,9 +48,13 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
     if out.without_trace:
         one = len(out.without_trace) == 1
         text = f"Skipped: {_listed(out.without_trace)}. "
-        text += "Only its summary is available" if one else "Only their summaries are available"
-        text += ", which only Distributed can use."
-        todo = f"Open the log directory that has the {'trace' if one else 'traces'}."
+        text += (
+            "Only the summary of this worker is available"
+            if one
+            else "Only the summaries of these workers are available"
+        )
+        text += ", which only the view Distributed can use."
+        todo = f"Open the log directory that contains the {'trace' if one else 'traces'}."
         notices.append(Notice("summary_alone", "info", text, todo, []))
     return notices
 

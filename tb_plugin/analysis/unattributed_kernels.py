@@ -62,7 +62,10 @@ _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
             "The operator started outside the selected steps or phase.",
         ),
         Reason.GRAPH: ("graph replay", "A replayed graph launched the work, without operators."),
-        Reason.BARE: ("launched outside of operators", "No operator was running at the launch, or none was recorded."),
+        Reason.BARE: (
+            "launched outside of operators",
+            "No operator was running when the work was launched, or operators were not recorded.",
+        ),
         Reason.BEFORE: ("launched before the recording", "Launched before the first recorded call."),
         Reason.UNRECORDED: ("no launch recorded", "The launch is missing from the trace."),
     }

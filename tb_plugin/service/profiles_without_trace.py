@@ -29,7 +29,7 @@ from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
 
 WHY = "The trace is missing. For this rank, the log directory has only a summary, which only the Distributed view uses."
-DO = "Open the log directory that has the trace."
+DO = "Open the log directory that contains the trace."
 _ANEW = "Compute the summary again with torch-trace summarize."
 
 

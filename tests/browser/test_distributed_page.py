@@ -96,7 +96,7 @@ def test_many_workers_stand_as_maps_and_a_cell_leads_to_its_rank(visit: Open, cr
     for one in maps.all():  # nothing is cut: no map is wider than its card
         assert one.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
     text = frame.inner_text("#main")
-    assert "Other ranks wait for rank4" in text and "It arrives last at 100.0 % of its collectives" in text
+    assert "Other ranks wait for rank4" in text and "This rank arrives last at 100.0 % of its collectives" in text
     assert "17 of 18 ranks are loaded" in text and "Wait (min)" in text
     assert tab.overflow() <= 0
     # The picture of ranks and steps, by keys and by hand.
@@ -169,7 +169,7 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     tab.follow(run="gloo", worker="rank5", view="findings")
     frame = tab.settle()
     assert not any("This rank" in one.inner_text() for one in answer.all())
-    frame.get_by_role("button", name="See in Distributed how much of it is waiting").click()
+    frame.get_by_role("button", name="See in Distributed how much of the communication is waiting").click()
     frame = tab.settle()
     assert tab.state()["view"] == "distributed"
     frame.get_by_test_id("headline").get_by_role("button", name="rank5").click()
@@ -180,7 +180,7 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     tab.follow(run="gloo", worker="rank0", view="findings")
     frame = tab.settle()
     assert "This rank waits " in answer.first.inner_text() and "mostly because of rank5" in answer.first.inner_text()
-    assert answer.first.inner_text().endswith("Time saved on this rank alone turns into waiting. Distributed")
+    assert answer.first.inner_text().endswith("If only this rank becomes faster, it waits longer. Distributed")
     assert answer.nth(1).inner_text().startswith("On this rank, fix first: ")
     assert_healthy(frame)
     answer.first.get_by_role("button", name="rank5").click()

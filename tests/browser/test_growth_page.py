@@ -32,7 +32,7 @@ def from_a_finding_to_what_grows_and_what_changed(tab: Tab) -> None:
     frame = tab.settle()
     assert frame.get_by_text("/home/user/train/optim.py(40): init_state").count() >= 2
     assert "1: 288 MiB" in (frame.get_by_role("img", name="Live memory at").get_attribute("aria-label") or "")
-    frame.get_by_text("Two moments", exact=True).click()
+    frame.get_by_text("Two events", exact=True).click()
     frame = tab.settle()
     # What changed of the stack that the finding led to, until somebody wants all of them.
     assert tab.state()["where"].endswith(tab.state()["stack"])

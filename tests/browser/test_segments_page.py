@@ -38,7 +38,8 @@ def memory_at_a_moment(tab: Tab) -> None:
     place = figures(tab.address, "place", at=str(at))
     assert moment(frame) == at and place["event_actionAction"] == "oom"
     assert (
-        "The request fits if 2 adjacent blocks (15.0 MiB) are released." in frame.get_by_test_id("answer").inner_text()
+        "The request would fit if 2 adjacent blocks (15.0 MiB) are released."
+        in frame.get_by_test_id("answer").inner_text()
     )
     chosen = frame.locator("[data-testid=allocator-events] [aria-selected=true]")
     expect(chosen).to_contain_text("oom")

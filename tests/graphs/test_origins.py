@@ -116,8 +116,16 @@ def test_a_wrong_capture_is_refused_with_the_first_difference() -> None:
 @pytest.mark.parametrize(
     ("operators", "kernels", "text"),
     [
-        (2, 1, "The capture has 2 nodes, the replay ran 1; the common part matches."),
-        (1, 3, "The capture has 1 nodes, the replay ran 3; the common part matches."),
+        (
+            2,
+            1,
+            "The capture has 2 nodes, but the replay ran 1. Apart from the missing nodes, capture and replay match.",
+        ),
+        (
+            1,
+            3,
+            "The capture has 1 nodes, but the replay ran 3. Apart from the missing nodes, capture and replay match.",
+        ),
     ],
 )
 def test_a_capture_of_another_length_is_refused(operators: int, kernels: int, text: str) -> None:
@@ -152,7 +160,7 @@ def test_several_captures_tell_what_they_agree_about() -> None:
     refusal = origins_of(unlike).refusals[0]
     assert refusal.position == 1
     text = (
-        "Node 2 matches several places of the capture, with different operators or modules: "
+        "Node 2 matches several nodes of the capture, which have different operators or modules: "
         "Net_0 > aten::add and Net_0 > aten::mul."
     )
     assert refusal.text == text
@@ -213,7 +221,7 @@ def test_an_unknown_order_is_not_guessed() -> None:
     work = [kernel("add", 2, at=110, stream=7), kernel("gemm", 2, at=111, stream=8)]
     table = built.op("run", 100, 8, category="python_function").launches(*work, at=101, dur=2, name=GRAPH).table()
     assert ways(table) == {"GRAPH"}
-    text = "The execution order of the replay is not recorded, and the capture does not contain it."
+    text = "Neither the replay nor the capture shows the order in which the nodes run."
     assert [refusal.text for refusal in origins_of(table).refusals] == [text]
 
 
@@ -235,7 +243,7 @@ def test_what_is_no_twin() -> None:
     (refusal,) = origins_of(table).refusals
     assert (
         refusal.text
-        == "Node 1 matches several places of the capture, with different operators or modules: aten::k0 and own::k0."
+        == "Node 1 matches several nodes of the capture, which have different operators or modules: aten::k0 and own::k0."
     )
 
 

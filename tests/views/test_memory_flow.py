@@ -121,7 +121,7 @@ def test_tables() -> None:
         "largest_tensor_bytes": 100,
         "producer_life_ns": 50,
     }
-    assert part.frames["tensors_at"].title == "Tensors at the chosen moment"
+    assert part.frames["tensors_at"].title == "Tensors at the selected time"
     assert figures(part, "moment")["flow_moment_used_bytes"] == 108
 
 

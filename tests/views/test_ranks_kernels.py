@@ -109,8 +109,8 @@ def test_what_is_said() -> None:
     broken, away = told(failed, "data_quality")
     assert (broken.rule, broken.text) == ("worker_failed", "Skipped because unreadable: {worker} (It is damaged).")
     assert [(figure.metric.key, figure.value) for figure in broken.figures] == [("worker", "rank7")]
-    assert (away.rule, away.todo) == ("summary_alone", "Open the log directory that has the trace.")
-    assert away.text.startswith("Skipped: rank8. Only its summary is available")
+    assert (away.rule, away.todo) == ("summary_alone", "Open the log directory that contains the trace.")
+    assert away.text.startswith("Skipped: rank8. Only the summary of this worker is available")
 
 
 def test_a_slow_rank_is_named() -> None:

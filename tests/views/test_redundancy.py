@@ -62,7 +62,7 @@ def test_of_groups_only_those_that_sum_up_gradients() -> None:
     assert (found["workers"], found["replica_groups"]) == (2, 1)
     (notice,) = redundancy_notices(ranks("synthetic_groups"))
     assert [figure.value for figure in notice.figures if figure.metric.key == "group_ranks"] == ["[0, 2]"]
-    assert "One more group" in notice.text
+    assert "One more process group" in notice.text
 
 
 def test_shards_stages_missing_ranks_and_missing_memory_say_nothing() -> None:

@@ -68,7 +68,7 @@ def test_out_of_memory() -> None:
     assert [notice.evidence and notice.evidence.params["at"] for notice in notices(usual)] == [None, "7"]
     part = part_of(history(), at=7)
     (said,) = notices(part)
-    assert said.text.endswith("The request fits if {in_way_blocks} block ({in_way_bytes}) is released.")
+    assert said.text.endswith("The request would fit if {in_way_blocks} block ({in_way_bytes}) is released.")
     assert told(part, "oom") == {
         "asked_bytes": 10 * MIB, "device_free_bytes": 2 * MIB, "cache_free_bytes": 27 * MIB, "pool_free_bytes": 11 * MIB,
         "pool_gap_bytes": 8 * MIB, "fits_joined": True, "in_way_bytes": 8 * MIB, "in_way_blocks": 1,

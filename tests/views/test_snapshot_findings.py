@@ -155,7 +155,7 @@ def test_memory_runs_out(asked: int, pieces: bool) -> None:
     assert said["pool_free_bytes"] == said["cache_free_bytes"] and "the whole cache" not in found.text, (
         "all of it is large"
     )
-    assert ("The request fits if 1 block (9.00 MiB) is released" in found.text) is pieces
+    assert ("The request would fit if 1 block (9.00 MiB) is released" in found.text) is pieces
     assert ("this request is larger" in found.text) is not pieces and ("requesting line" in found.todo) is not pieces
     assert (
         f"{said['asking_line']} requested" in found.text
@@ -180,7 +180,7 @@ def test_why_memory_ran_out(gap: int, cause: str) -> None:
 @pytest.mark.parametrize(("pool", "stays", "said"), [
     ((0, 1), True, "126 MiB are in one pool (private 0.1)"),
     ((0, 0), True, "Blocks that are never released pin the segments, mostly blocks from a.py(1): f"),
-    ((0, 0), False, "These segments contain short-lived blocks"),
+    ((0, 0), False, "The segments with unused memory contain short-lived blocks"),
 ])  # fmt: skip
 def test_who_keeps_unused_memory(pool: tuple[int, int], stays: bool, said: str) -> None:
     """Two blocks of 1 MiB in a segment of 128: the event of the finding is that of the tile, the second block's."""

@@ -144,7 +144,7 @@ def test_the_finding_says_which_collectives_a_share_is_of(groups: Any, names: li
     labels = tuple(str(step) for step in range(10))
     told = Blame(tuple("wxyz"), tuple(names), labels, made.step_ns, met, arrived, found, {}, {}, {}, False)
     (notice,) = straggler_findings(told, [{"caused_wait_ns": 7}] * 4)
-    assert f" It arrives last at {{last_share}} of {said}" in notice.text
+    assert f" This rank arrives last at {{last_share}} of {said}" in notice.text
     figures = {each.metric.key: each.value for each in notice.figures}
     assert figures["last_share"] == 0.5
     assert (figures.get("group"), figures.get("workers")) == (

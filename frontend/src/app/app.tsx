@@ -236,7 +236,7 @@ function Body(props: {
         <p>{info.why}</p>
         {info.enable && (
           <p>
-            To enable it: <code>{info.enable}</code>
+            To enable this view: <code>{info.enable}</code>
           </p>
         )}
         {only && (

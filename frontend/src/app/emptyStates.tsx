@@ -63,7 +63,7 @@ function SkippedFiles({ catalog }: { catalog: Catalog }) {
           <tr>
             <th scope="col">File</th>
             <th scope="col" className={textCss.left}>
-              Why
+              Reason
             </th>
           </tr>
         </thead>
@@ -99,7 +99,7 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
         refreshes automatically.
       </p>
       <SkippedFiles catalog={catalog} />
-      <h3>Record one</h3>
+      <h3>Record a trace</h3>
       <div className={css.code}>
         <pre>{hint}</pre>
         <CopyIconButton text={hint} label="Copy code" />

@@ -75,7 +75,7 @@ function Unavailable({ view }: { view: ViewInfo }) {
     <div className={basicsCss.help}>
       <b>{view.title}</b>
       <div>{view.why || 'This view does not apply to this trace.'}</div>
-      {view.enable && <div className={basicsCss.helpFoot}>To enable it: {view.enable}</div>}
+      {view.enable && <div className={basicsCss.helpFoot}>To enable this view: {view.enable}</div>}
     </div>
   )
   return (

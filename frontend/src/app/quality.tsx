@@ -80,12 +80,16 @@ function Files({ span: { files, format: what, size_bytes } }: { span: SpanInfo }
 const COUNTS: [keyof ReadInfo, string, string][] = [
   ['events_in_file', 'Read', 'All events in the file'],
   ['events_loaded', 'Used', 'Events used for the numbers'],
-  ['events_repaired', 'Repaired', 'Used after a repair'],
-  ['events_dropped', 'Dropped', 'Unusable events'],
-  ['events_quarantined', 'Quarantined', 'Impossible times: counted and listed, but excluded from every window'],
-  ['events_unknown', 'Unknown', 'Categories unknown to this version'],
+  ['events_repaired', 'Repaired', 'Events used after a repair'],
+  ['events_dropped', 'Dropped', 'Events that cannot be used'],
+  [
+    'events_quarantined',
+    'Quarantined',
+    'Events with impossible times: counted and listed, but excluded from every window',
+  ],
+  ['events_unknown', 'Unknown', 'Events in categories unknown to this version'],
   ['events_other', 'Other', 'Names, flows and marks'],
-  ['events_outside', 'Outside', 'Outside the loaded window, so excluded from all numbers'],
+  ['events_outside', 'Outside', 'Events outside the loaded window, so excluded from all numbers'],
 ]
 
 function ReadFacts({ read }: { read: ReadInfo }) {

@@ -10,8 +10,8 @@ export function recordersText({ rows, matched_rows }: Pick<Table, 'rows' | 'matc
   const here = `Flight recorder dumps of ${counted(workers.size, 'rank')}${more} are available: `
   if (stopped.size > 0) {
     const [first, ...others] = [...stopped]
-    const named = others.length === 0 ? first : `${first} and ${counted(others.length, 'other')}`
-    return `${here}${named} made no more calls while other ranks continued (see the findings).`
+    const named = others.length === 0 ? first : `${first} and ${counted(others.length, 'other rank')}`
+    return `${here}${named} stopped calling collectives while other ranks continued (see the findings).`
   }
   if (met === 0) return `${here}none of their calls is in the traces (compared by call number).`
   return (

@@ -84,7 +84,7 @@ function answered(page: Opener, tab: Tab, origin: string, signal: AbortSignal): 
         new HandoverError({
           what: `Perfetto did not answer within ${PATIENCE_MS / 1000} s.`,
           where: origin,
-          do: 'Check that the other tab has loaded, then click again. Or download the trace and drop it there.',
+          do: 'Check that the Perfetto tab has loaded, then click again. Or download the trace and drop it into Perfetto.',
         }),
       )
     }, PATIENCE_MS)

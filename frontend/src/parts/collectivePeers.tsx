@@ -121,7 +121,11 @@ function PeersTable(props: {
 }) {
   const { table, base, catalog, worker, onPartner } = props
   if (table.rows.length === 0) {
-    return <p className={textCss.none}>Select the device or process group event of this call to compare workers.</p>
+    return (
+      <p className={textCss.none}>
+        To compare workers, select the event of this call on the device or in its process group.
+      </p>
+    )
   }
   const [first] = table.rows
   if ((first.match ?? null) === null) return <p className={textCss.none}>No other worker has this call.</p>

@@ -43,10 +43,10 @@ function windowText(window: WindowInfo): string {
 }
 
 function reasonText({ events, trace_events, peak_memory_bytes, budget_bytes }: WindowInfo): string {
-  const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events are loaded; numbers use these only.`
+  const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events are loaded. All numbers use only these events.`
   if (peak_memory_bytes <= budget_bytes) return counts
   return (
     `${counts} The full trace needs about ${format(peak_memory_bytes, 'bytes')} of memory; the limit is ${format(budget_bytes, 'bytes')}. ` +
-    'Raise TORCH_TRACE_MEMORY_MB to load it all.'
+    'Raise TORCH_TRACE_MEMORY_MB to load the full trace.'
   )
 }

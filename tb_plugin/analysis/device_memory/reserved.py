@@ -75,14 +75,15 @@ def swings_notice(
         *who,
     ]
     text = (
-        "Reserved memory of {device} drops and rises again {reserved_cycles} times; {returned_bytes} are returned in total "
-        "(peak {peak_reserved_bytes})."
+        "Reserved memory of {device} drops and then rises again {reserved_cycles} times. In total, "
+        "{returned_bytes} are returned to the driver. The peak of reserved memory is "
+        "{peak_reserved_bytes}."
     )
     if asks:
         text += f" {asks}"
     if calls.usual_calls:
         figures.append(METRICS.figure("driver_memory_ns", calls.usual_ns))
-        text += " Driver calls for this take {driver_memory_ns} of CPU time."
+        text += " The driver calls that return and reserve memory take {driver_memory_ns} of CPU time."
     severity: Severity = "medium" if driver > OFTEN else "low"
     return Notice(
         rule="reserved_oscillation",

@@ -61,9 +61,10 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
     begin = int(sequences.begin[number])
     length = int(sequences.begin[number + 1]) - begin
     if not field and length == size:
-        text = "The execution order of the replay is not recorded, and the capture does not contain it."
+        text = "Neither the replay nor the capture shows the order in which the nodes run."
     elif not field:
-        text = f"The capture has {length} nodes, the replay ran {size}; the common part matches."
+        text = f"The capture has {length} nodes, but the replay ran {size}. "
+        text += "Apart from the missing nodes, capture and replay match."
     else:
         sides = (sequences, begin + position), (graphs, nodes.start + position)
         there, here = (_words(strings, work, at, field, short_name) for work, at in sides)
@@ -72,8 +73,8 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
         text = f"Node {position + 1}: the capture launches {there}, the replay ran {here}."
         if length != size:
             unlike = max(length, size) > MUCH * min(length, size)
-            hint = ": of another model or batch size" if unlike else ""
-            text = f"The capture has {length} nodes, the replay {size}{hint}. {text}"
+            hint = ", probably because the model or the batch size differs" if unlike else ""
+            text = f"The capture has {length} nodes, but the replay has {size} nodes{hint}. {text}"
     return Refusal(told.source_of(number), graph, position, text)
 
 
@@ -88,13 +89,20 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
         source,
         graph,
         position,
-        f"Node {position + 1} matches several places of the capture, with different operators or modules: {texts}.",
+        f"Node {position + 1} matches several nodes of the capture, which have different operators or modules: {texts}.",
     )
 
 
 def too_often(source: str, graph: int) -> Refusal:
+<<<<<<< HEAD
     """Returns the ``Refusal`` for a graph that has too many candidates to compare."""
     return Refusal(source, graph, 0, "Too many recorded places have similar work, so not all of them were compared.")
+=======
+    """Returns the refusal of a graph that has too many candidates to compare."""
+    return Refusal(
+        source, graph, 0, "The recording contains similar work too many times to compare all of it with the graph."
+    )
+>>>>>>> k3
 
 
 def short_name(name: str) -> str:

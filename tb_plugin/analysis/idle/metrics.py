@@ -25,7 +25,7 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
     Cause.KERNEL_LATENCY: ("Between kernels", "queued work had not started yet."),
     Cause.DEPENDENCY: ("Other stream", "the next work waited for another stream."),
     Cause.NOT_RECORDED: ("Not recorded", "the next launch or the host activity was not recorded."),
-    Cause.UNEXPLAINED: ("Unexplained", "launched work started later than usual, for no recorded reason."),
+    Cause.UNEXPLAINED: ("Unexplained", "launched work started late for no recorded reason."),
 }
 
 

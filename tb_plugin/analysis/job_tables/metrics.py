@@ -44,8 +44,8 @@ METRICS = SHARED.adding(
             "job_row": ("Rank or stage", "A rank, or a stage with the maximum over its ranks."),
             "job_stage": ("Stage", "Ranks of the pipeline stage, reported or inferred from messages."),
             "link_kind": ("Link type", "Reported type of link."),
-            "link_part_of": ("Part of", "Link type that includes these bytes and times."),
-            "group_name": ("Use", "Process group name."),
+            "link_part_of": ("Included in", "Link type that includes these bytes and times."),
+            "group_name": ("Purpose", "Process group name."),
             "group_kind": (
                 "Kind",
                 "collective: all members take part. p2p: members send to each other. stage: pipeline stage.",

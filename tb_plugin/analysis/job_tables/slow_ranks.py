@@ -99,8 +99,11 @@ def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[R
 
 def _slow_rank(slow: SlowRank) -> Notice:
     figures = [*_compared(slow), METRICS.figure("computing_ns", slow.time_ns)]
-    text = "Rank {job_rank} computes {computing_ns} per step, {above_median} above the median {median_ns} of "
-    todo = "Check its input, its device (temperature, clock frequency) and work that only it does. Other ranks wait for it."
+    text = "Rank {job_rank} computes for {computing_ns} per step: {above_median} above the median ({median_ns}) of "
+    todo = (
+        "Check the input of this rank, its device (temperature, clock frequency) and work that only this "
+        "rank does. Other ranks wait for this rank."
+    )
     severity = severity_of(_above_median(slow))
     return Notice(
         "slow_rank",
@@ -116,10 +119,13 @@ def _slow_rank(slow: SlowRank) -> Notice:
 def _free_rank(slow: SlowRank) -> Notice:
     figures = [*_compared(slow), METRICS.figure("device_free_ns", slow.time_ns)]
     text = (
-        "The device of rank {job_rank} is idle for {device_free_ns} per step, {above_median} above the median {median_ns} "
-        "of {compared_count} ranks"
+        "The device of rank {job_rank} is idle for {device_free_ns} per step: {above_median} "
+        "above the median ({median_ns}) of {compared_count} ranks"
     )
-    todo = "Its CPU is late: compare its processor, its data loading and other processes on that machine."
+    todo = (
+        "The CPU of this rank launches work late. Check its processor, its data loading and other "
+        "processes on its machine."
+    )
     return Notice(
         "free_rank", "medium", f"{text}{_test_suffix(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100
     )
@@ -141,7 +147,7 @@ def _slow_link(slow: SlowLink) -> Notice:
         "The link from rank {link_source} to rank {link_destination} reaches {link_bandwidth}: {below_median} below the "
         "median {median_bandwidth} of {compared_count} links ({link_kind})."
     )
-    todo = "Check the cable, port and switch between the two ranks, and other traffic on them."
+    todo = "Check the cable, port and switch between the two ranks, and other traffic on this link."
     return Notice("slow_link", "medium", text, todo, figures, "below_median", LEAST_PERCENT / 100)
 
 
@@ -170,7 +176,7 @@ def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterat
         "uneven_ranks",
         "low",
         text,
-        "Compare the work given to these ranks.",
+        "Compare the work of the ranks.",
         figures,
         "spread_ratio",
         LEAST_PERCENT / 100,
@@ -201,7 +207,7 @@ def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
         "uneven_stages",
         severity,
         text,
-        "Move layers from this stage to the others.",
+        "Move layers from the slowest stage to faster stages.",
         figures,
         "spread_ratio",
         LEAST_PERCENT / 100,

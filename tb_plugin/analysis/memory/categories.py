@@ -26,7 +26,7 @@ Bool = npt.NDArray[np.bool_]
 
 UNKNOWN = ORDER.index("unknown")
 DERIVED = "Derived from allocation and release times."
-REST = "Recorded total minus the categories above: older, unreleased memory."
+REST = "Recorded total minus the categories above: unreleased memory from before the recording."
 
 
 def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:

@@ -124,7 +124,9 @@ def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
     label = places.texts.index(pa.scalar(function, places.texts.type)).as_py()
     named = places.label == label
     if not named.any():
-        raise NotFoundError(f"No frame is called {function[:80]}.", "function", "Choose one of the table functions.")
+        raise NotFoundError(
+            f"No frame is called {function[:80]}.", "function", "Choose a name from the table named functions."
+        )
     forest = Forest(places.parent)
     mine = np.flatnonzero(named & outermost_places(places, forest))
     # An operator and a Python call of one name are one function: the root of both trees.

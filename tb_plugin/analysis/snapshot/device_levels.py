@@ -189,7 +189,7 @@ def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
     high = device.at_time(high_ns) if high is None and high_ns is not None else high
     first, last = -1 if low is None else low, device.count - 1 if high is None else high
     if last < first:
-        raise BadRequest("The part of the history ends before it starts.", "to", f"From event {first} to {last}.")
+        raise BadRequest("The requested range of events ends before it starts.", "to", f"From event {first} to {last}.")
     return first, last
 
 

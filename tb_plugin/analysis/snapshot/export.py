@@ -41,7 +41,7 @@ def blocks_of(model: object, where: str, at: int | None, device: str) -> pa.Tabl
     Raises NotFoundError for models other than snapshots, and BadRequest for an unknown device.
     """
     if not isinstance(model, Snapshot):
-        do = "The table memory_events of the view memory has the blocks of a trace."
+        do = "For the blocks of a trace, request the table memory_events of the view memory."
         raise NotFoundError("Only a memory snapshot has blocks at every event.", where, do)
     levels = levels_of_device(model, Params(extra=(("device", device),)))
     rows = np.arange(len(levels.block("begin"))) if at is None else levels.live(at)

@@ -73,7 +73,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     define(
         PEAKS,
         "ratio",
-        {"rising_ratio": ("Rising", "Share of steps with a higher peak than the step before.")},
+        {"rising_ratio": ("Rising peaks", "Share of steps with a higher peak than the step before.")},
     ),
     define(
         MOST_RESERVED,
@@ -84,7 +84,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "pool_unused_bytes": ("In one pool", "Most unused bytes in one private pool."),
             "small_unused_bytes": ("In small segments", "Unused bytes in segments for blocks up to 1 MiB."),
             "largest_gap_bytes": ("Largest gap", f"{GAP}."),
-            "reserved_then_bytes": ("Reserved then", "Bytes of all segments."),
+            "reserved_then_bytes": ("Segment bytes", "Bytes of all segments."),
         },
     ),
     define(MOST_RESERVED, "ratio", {"unused_ratio": ("Unused", "Unused bytes divided by reserved bytes.")}),
@@ -137,7 +137,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             ),
             "steady_steps": ("Steps", "Steps after the first step."),
             "segments_given": ("Returned", "Segments returned to the driver."),
-            "segments_taken": ("Taken", "Segments taken from the driver."),
+            "segments_taken": ("Acquired", "Segments taken from the driver."),
         },
     ),
     define(
@@ -155,7 +155,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "bytes",
         {
             "transient_bytes": ("Block", "Bytes of the short-lived block at the peak."),
-            "peak_less_bytes": ("Peak without", "Peak allocated without the short-lived blocks of this stack."),
+            "peak_less_bytes": ("Reduced peak", "Peak allocated without the short-lived blocks of this stack."),
             "saved_bytes": ("Peak reduction", "Peak minus the peak without these blocks."),
         },
     ),
@@ -183,7 +183,11 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "last_step_bytes": ("After last step", "Bytes allocated at the end of the last step."),
             "delta_live_bytes": ("Change", "Bytes after the last step minus bytes after the first."),
             "live_bytes_at_step": ("Live", "Bytes allocated at step start."),
+<<<<<<< HEAD
             "growth_score": ("Score", "Bytes per step multiplied by confidence."),
+=======
+            "growth_score": ("Growth score", "Bytes per step times confidence."),
+>>>>>>> k3
         },
     ),
     define(
@@ -224,7 +228,11 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "still_blocks": ("At both times", "Blocks allocated at both times."),
         },
     ),
+<<<<<<< HEAD
     define("two snapshots", "text", {"snapshot_figure": ("Figure", "Compared memory quantity.")}),
+=======
+    define("two snapshots", "text", {"snapshot_figure": ("Number", "Compared number.")}),
+>>>>>>> k3
     define(
         "two snapshots",
         "bytes",

@@ -28,7 +28,7 @@ _CUT_TEXT_CHARS = (200, 2_000)
 _MAX_STACKS_BYTES = 128 << 20
 _CUT_MARK = " ... (cut)"
 NO_STACK = "(no stack recorded)"
-NO_HISTORY = "No history was recorded. Numbers describe the moment of the dump."
+NO_HISTORY = "No history was recorded. Numbers describe memory at the time of the snapshot."
 _PYTHON_FILE = re.compile(r".+\.pyw?|<.+")
 _IDENTIFIER = re.compile(r"<?[^\W\d]\w*>?(?:\.<?[^\W\d]\w*>?)*")
 # Files of generated code. TorchInductor names files by base32 hashes, in folders of two hash letters.

@@ -117,7 +117,7 @@ METRICS = SHARED.adding(
                 "Bytes from before the first event, active or waiting to be freed.",
             ),
             "step_peak_bytes": ("Peak allocated", "Largest allocated memory during the step."),
-            "active_then_bytes": ("Active then", "Active bytes after the allocation."),
+            "active_then_bytes": ("Active bytes", "Active bytes after the allocation."),
             "block_size_bytes": ("Size", "Bytes of the block, rounded by the allocator."),
             "requested_bytes": ("Requested", "Requested bytes, for blocks active at the end."),
             "event_bytes": ("Bytes", "Bytes of the block, segment or failed request."),

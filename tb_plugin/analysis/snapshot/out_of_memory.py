@@ -111,14 +111,16 @@ def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
     line = stack_words(one.moment.levels.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
     text = "Memory ran out at event {event_number}: "
     text += "{asked_bytes} were requested" if line is None else "{asking_line} requested {asked_bytes}"
-    text += ". Free in its stream, pool and size class: "
+    text += ". Free memory in the stream, pool and size class of the request: "
     text += "{pool_free_bytes} (largest gap {pool_gap_bytes}); "
     # The same number is not repeated.
     text += "in the whole cache: {cache_free_bytes}; " if one.cache_free != one.pool_free else ""
     text += f"on the device: {{device_free_bytes}}. {_CAUSES[one.cause]}"
     if len(one.obstacles.row) and one.obstacles.count[0]:
         count = int(one.obstacles.count[0])
-        text += f" The request fits if {{in_way_blocks}} {'adjacent ' if count > 1 else ''}{plural(count, 'block')} "
+        text += (
+            f" The request would fit if {{in_way_blocks}} {'adjacent ' if count > 1 else ''}{plural(count, 'block')} "
+        )
         text += f"({{in_way_bytes}}) {plural(count, 'is', 'are')} released."
     if line is not None:
         figures.append(METRICS.figure("asking_line", line))

@@ -36,7 +36,9 @@ def parse_tiles(text: str) -> tuple[Tile, ...]:
     """Parses pairs ``group.number``, separated by commas. Raises BadRequest for invalid text."""
     if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,18}(,[0-9]{1,9}\.[0-9]{1,18}){0,63}", text):
         raise BadRequest(
-            "These are not tiles.", "tiles", f"Write group.number, separated by commas, at most {MAX_TILES}."
+            "The parameter tiles is not valid.",
+            "tiles",
+            f"Write group.number, separated by commas, at most {MAX_TILES}.",
         )
     return tuple(Tile(*map(int, one.split("."))) for one in text.split(","))
 

@@ -18,12 +18,13 @@ VIEW = ViewEntry(
             "(`0x7f20`, or decimal), `bytes` (minimum size)."
         ),
         payloads=(
-            "The view finds the operator that allocated a block. The block is from a memory snapshot of "
-            "the same process. `matching` (Figures: how the block was "
-            "[matched](../concepts/memory.md#memory), null for times outside the trace)."
+            "The view finds the operator in a trace that allocated a block of a memory snapshot. Trace and "
+            "snapshot come from the same process. `matching` (Figures: how the block was "
+            "[matched](../concepts/memory.md#memory); null if the time is outside the trace)."
         ),
         tables=(
-            "`allocating_operators` (one row, several if the match is ambiguous, none if no operator was running)."
+            "`allocating_operators` (one row; several rows if the match is ambiguous; no row if no operator "
+            "was running)."
         ),
     ),
 )

@@ -74,7 +74,7 @@ def _address(params: Params) -> int | None:
     if not text:
         return None
     if not re.fullmatch(r"0x[0-9a-fA-F]{1,15}|[0-9]{1,18}", text):
-        raise BadRequest("This is not an address.", "address", f"Got {text[:40]!r}.")
+        raise BadRequest("The parameter address is not an address.", "address", f"Got {text[:40]!r}.")
     return int(text, 0) if text.startswith("0x") else int(text)
 
 

@@ -27,11 +27,11 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device`, `at` (a moment, default the peak), `against` (a second moment, in any order), "
-            "`of` (`held`, `made`, `left`), `by` (`line`, `function`, `file`). `of=held` selects the "
-            "blocks that are allocated at the moment `at`. With `against`, the default is `made`: all "
-            "allocations between both moments. `left` selects those of them that are not released at the "
-            "later moment."
+            "`device`, `at` (number of an event, default the peak), `against` (number of a second event, "
+            "before or after `at`), `of` (`held`, `made`, `left`), `by` (`line`, `function`, `file`). "
+            "`of=held` selects the blocks that are allocated after event `at`. With `against`, the default "
+            "is `made`: all allocations between the two events. `left` selects the allocations between the "
+            "two events that are not released before the later event."
         ),
         payloads=(
             "For memory snapshots. `stacks` (Tree, one root), `summary` (Figures), `devices` (Figures, one per device)."

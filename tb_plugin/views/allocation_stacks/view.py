@@ -39,7 +39,7 @@ class AllocationStacks(DeclaredView, entry=VIEW):
         at = levels_of(device).peak() if requested is None else requested
         of = params.get("of") or ("held" if against is None else "made")
         if of not in OF or (of != "held" and against is None):
-            choose = f"Choose {', '.join(OF)}" + ("" if of not in OF else "; with a second moment (against)") + "."
+            choose = f"Choose {', '.join(OF)}" + ("" if of not in OF else "; with a second event (against)") + "."
             raise BadRequest(f"of cannot be {of[:40]}.", "of", choose)
         first, last = (at, at) if against is None else (min(at, against), max(at, against))
         rows = _rows(device, of, at, first, last)

@@ -14,18 +14,18 @@ VIEW = ViewEntry(
     traits=Traits("Memory", cached=True, tables=("held_stacks", "oom_events"), phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters=(
-            "`device` (default: the device with most events), `at` (number of an event, default the "
-            "peak), `from`, `to` (first and last event of the curve) or `from_ns`, `to_ns` (its range of "
-            "time), `axis` (`events` or `time`), `width` (columns of the curve, default 800). The "
-            "numbers describe the moment after event `at`."
+            "`device` (default: the device with most events), `at` (number of an event, default the peak), "
+            "`from`, `to` (first and last event of the curve) or `from_ns`, `to_ns` (its range of time), "
+            "`axis` (`events` or `time`), `width` (columns of the curve, default 800). The numbers describe "
+            "memory directly after event `at`."
         ),
         payloads=(
-            "For memory snapshots. `answer` (Notices: the peak in a sentence, none if nothing is allocated), "
-            "`summary` (Figures), `advice` (Notices: findings on the requested device, else on all devices), "
-            "`data_quality` (Notices: missing or inconsistent history), `curve` (Series, lines; absent "
-            "without a history), `moment` (Figures: memory at the moment), `held_categories` (Breakdown: the "
-            "same memory by category; if absent, `data_quality` gives the reason), `devices` (Figures, one "
-            "per device), `settings` (Figures)."
+            "For memory snapshots. `answer` (Notices: a sentence about the peak; empty if no memory is "
+            "allocated), `summary` (Figures), `advice` (Notices: findings on the requested device, else on "
+            "all devices), `data_quality` (Notices: missing or inconsistent history), `curve` (Series, "
+            "lines; absent without a history), `moment` (Figures: memory after event `at`), "
+            "`held_categories` (Breakdown: the same memory by category; if `held_categories` is absent, "
+            "`data_quality` gives the reason), `devices` (Figures, one per device), `settings` (Figures)."
         ),
         tables=(
             "`held_stacks`, `held_blocks` (the largest 100,000 blocks live between `from` and `to`, plus "

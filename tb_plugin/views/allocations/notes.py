@@ -18,11 +18,17 @@ from tb_plugin.payloads.base import Figure
 from tb_plugin.views.allocations.tables import MOST_STEPS
 
 _ODDITIES = {
-    "unmatched_releases": "Releases of an address without a block: {odd_events}. They do not affect any number.",
-    "unreleased_reuse": "Blocks whose address was reused without a recorded release: {odd_events}. They are "
-    "shown as allocated until the reuse.",
-    "lost_blocks": "Blocks without a recorded release that are missing from the snapshot: {odd_events}. "
-    "They are shown as allocated until the end of the history.",
+    "unmatched_releases": (
+        "Releases of addresses at which no block was allocated: {odd_events}. These releases do not affect any number."
+    ),
+    "unreleased_reuse": (
+        "Blocks whose address was reused without a recorded release: {odd_events}. These blocks are "
+        "shown as allocated until their address is reused."
+    ),
+    "lost_blocks": (
+        "Blocks without a recorded release that are not in the final state of the snapshot: "
+        "{odd_events}. These blocks are shown as allocated until the end of the history."
+    ),
     "unmatched_segments": "Segment events that contradict the other events: {odd_events}.",
 }
 
@@ -125,7 +131,7 @@ def data_notices(device: DeviceLevels, levels: Levels, steps: int) -> Notices:
     notices = []
     if not device.count:
         of = f" of {device.name}" if snapshot.has_history else ""
-        text = f"The snapshot contains no history{of}; only the state at its end is known."
+        text = f"The snapshot contains no history{of}; only memory at the time of the snapshot is known."
         todo = device.snapshot.recorder.todo("history_missing")
         notices.append(_notice("history_missing", text, todo))
     elif (cut := _cut(device, levels)) is not None:

@@ -56,7 +56,13 @@ class Allocations(DeclaredView, entry=VIEW):
         payloads["advice"] = advice_of(*([device] if params.get("device") else devices_of(snapshot)))
         payloads["devices"] = _devices(snapshot, facts)
         payloads["settings"] = settings_of(snapshot)
-        when = "at the chosen moment" if requested is not None else "at the peak" if device.count else "at the snapshot"
+        when = (
+            "after the selected event"
+            if requested is not None
+            else "at the peak"
+            if device.count
+            else "at the snapshot"
+        )
         payloads["moment"] = moment_figures(device, levels, at, when)
         payloads |= category_bar(device, levels, at, when)
         frames = {

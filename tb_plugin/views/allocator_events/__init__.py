@@ -18,8 +18,8 @@ VIEW = ViewEntry(
             "to skip), `search` (text in action or stack, or an address such as `0x7f20`)."
         ),
         payloads=(
-            "For memory snapshots. The view lists the history of a device, 300 events per answer. It has no "
-            "page of its own. `found` (Figures)."
+            "For memory snapshots. The view lists the history of a device, 300 events per answer. This view "
+            "has no page. `found` (Figures)."
         ),
         tables="`events`.",
     ),

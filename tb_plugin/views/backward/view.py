@@ -333,7 +333,11 @@ def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:
     what = "device" if chosen.key == "node_device_ns" else "host"
     text = f"takes {{{chosen.key}}}, {{{share}}} of the {what} time of the backward pass"
     waits = bool(first.get("node_wait_ns"))
-    notices = [_notice(first, text + ("; the host waits for the device for {node_wait_ns} of it." if waits else "."))]
+    notices = [
+        _notice(
+            first, text + ("; during {node_wait_ns} of this time, the host waits for the device." if waits else ".")
+        )
+    ]
     if "node_wait_ns" in frame.data.column_names:
         (most,) = frame.data.sort_by([("node_wait_ns", "descending")]).slice(0, 1).to_pylist()
         if 20 * most["node_wait_ns"] >= chosen.host_ns.sum() and any(most[key] != first[key] for key in KEYS):

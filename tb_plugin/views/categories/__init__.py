@@ -14,7 +14,7 @@ VIEW = ViewEntry(
     traits=Traits("Memory", cached=True),
     http=ViewText(
         parameters=(
-            "`start_ns`, `end_ns`, `at_ns` (moment of the table and the bar, default the peak), `width` "
+            "`start_ns`, `end_ns`, `at_ns` (time of the table and the bar, default the peak), `width` "
             "(columns of the curve, default 600)."
         ),
         payloads=(

@@ -30,7 +30,7 @@ def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
         return Notices("answer", "Answer", "answer", [])
     texts = [f"{TITLES[each].lower()} ({{{each}_bytes}})" for each in named]
     rest = sum(size for each, size in sizes.items() if each not in named)
-    texts += ["others ({rest_bytes})"] if rest else []
+    texts += ["other categories ({rest_bytes})"] if rest else []
     listed = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
     figures = [
         METRICS.figure("categories_peak_time_ns", peak_ns),
@@ -50,9 +50,10 @@ def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
             Notice(
                 rule="categories_unmatched",
                 severity="low",
-                text="{category_missing_bytes} were released without a recorded allocation. They are counted as "
-                "allocated before "
-                "the recording, so levels may be too high.",
+                text=(
+                    "{category_missing_bytes} were released without a recorded allocation. This memory is counted as "
+                    "allocated before the recording, so the memory levels may be too high."
+                ),
                 todo="",
                 figures=[METRICS.figure("category_missing_bytes", missing)],
             )
@@ -62,9 +63,11 @@ def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
             Notice(
                 rule="categories_before",
                 severity="info",
-                text="{categories_before_bytes} were allocated before the recording; their allocation time and "
-                "operator are unknown. Older "
-                "memory that no operator used during the recording is not counted.",
+                text=(
+                    "{categories_before_bytes} were allocated before the recording, so their allocation time and "
+                    "operator are unknown. Memory from before the recording is not counted if no operator used it "
+                    "during the recording."
+                ),
                 todo="",
                 figures=[METRICS.figure("categories_before_bytes", before)],
             )
@@ -76,8 +79,10 @@ def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
                 rule="categories_unknown",
                 severity="low",
                 text="{category_share} of the peak has no category.",
-                todo="Record whole training steps with backward pass and optimizer: categories are derived from how tensors "
-                "depend on gradients.",
+                todo=(
+                    "Record whole training steps, including backward pass and optimizer. Categories are derived from "
+                    "how tensors depend on gradients."
+                ),
                 figures=[METRICS.figure("category_share", unknown / total)],
                 measure="category_share",
                 threshold=MUCH_UNKNOWN,
@@ -88,8 +93,11 @@ def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
             Notice(
                 rule="categories_levels",
                 severity="info",
-                text="The file has one level per microsecond. Shorter peaks and the sum of all allocations are missing.",
-                todo="Export to a file name that ends in .raw.json.gz to include them.",
+                text=(
+                    "The file contains one memory level per microsecond. Peaks shorter than a microsecond and the "
+                    "sum of all allocations are missing."
+                ),
+                todo="Export to a file name that ends in .raw.json.gz to record every allocation.",
             )
         )
     return Notices("data_quality", "About these numbers", "data", notices)

@@ -53,7 +53,7 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
         )
         pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
     if of_stages:
-        text = "maximum of each part over ranks; not the step of a single rank"
+        text = "each part: maximum over all ranks; no single rank has this step"
         pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
     pictures += _call_bars(every[OPERATIONS], len(ranks))
     frames = (

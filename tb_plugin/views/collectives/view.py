@@ -56,7 +56,10 @@ def _answer(flight: Flight, unfinished: int) -> Notice:
         return Notice(
             "flight_empty",
             "info",
-            "The flight recorder contains no call: none was made, or its buffer is too small.",
+            (
+                "The flight recorder contains no call. Either no collective was called, or the buffer of the "
+                "recorder is too small."
+            ),
             "",
         )
     if not unfinished:

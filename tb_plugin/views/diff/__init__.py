@@ -29,27 +29,27 @@ VIEW = ViewEntry(
     borrows=BORROWED,
     http=ViewText(
         parameters=(
-            "`base_run`, `base_worker`, `base_span` (the baseline; default: the values of the "
-            "experiment), `base_window`, `base_steps`, `measure` (`device_self_ns`, `device_total_ns`, "
-            "`host_self_ns`, `host_total_ns`), `per` (`step`, `total`). For different vendors, the "
-            "default measure is device total. Otherwise the default is device self if a device part of "
-            "the step changed most, else host self.  Tables also accept `measure=all`: one column per "
-            "measure."
+            "`base_run`, `base_worker`, `base_span` (the baseline; default: the values of the experiment), "
+            "`base_window`, `base_steps`, `measure` (`device_self_ns`, `device_total_ns`, `host_self_ns`, "
+            "`host_total_ns`), `per` (`step`, `total`). If the two profiles come from devices of different "
+            "vendors, the default measure is `device_total_ns`. Otherwise the default is `device_self_ns` if "
+            "a device part of the step changed most, else `host_self_ns`. Tables also accept `measure=all`, "
+            "which returns one column per measure."
         ),
         payloads=(
-            "P and S select the experiment. Without `steps`, all recorded steps of a side are included. "
+            "P and S select the experiment. Without `steps`, all recorded steps of a profile are included. "
             "Profiles are loaded on demand (`202`). `headline` (Figures), `waterfall` (Breakdown; absent if "
-            "both sides contain only ranges), `compared` (Figures: the applied measure and scaling), "
-            "`findings` (Notices), `call_tree` (Tree, both sides aligned), and the first page of each table."
+            "both profiles contain only ranges), `compared` (Figures: the applied measure and scaling), "
+            "`findings` (Notices), `call_tree` (Tree of both profiles), and the first page of each table."
         ),
         tables=(
-            "`operators`, `operators_by_shape`, `kernels`, `modules`, `runtime_calls`, `settings`. If a side "
-            "contains only ranges, also `ranges`. (If a side has step modes, also `serving_modes`. If a side "
-            "reports kernel types, also `kernels_by_type` and `kernels_by_type_shape`. For devices of "
-            "different vendors, or other than GPUs, also `overall`, `computing`, `communication`, `memory` "
-            "and `kernels_by_operator`, if they have rows. In this case `operators` and `operators_by_shape` "
-            "have `base_kernels`, `exp_kernels`, `delta_kernels`, and `compared_ratio` instead of "
-            "`time_ratio`.)"
+            "`operators`, `operators_by_shape`, `kernels`, `modules`, `runtime_calls`, `settings`. If a "
+            "profile contains only ranges, also `ranges`. (If a profile has step modes, also "
+            "`serving_modes`. If a profile reports kernel types, also `kernels_by_type` and "
+            "`kernels_by_type_shape`. For devices of different vendors, or other than GPUs, also `overall`, "
+            "`computing`, `communication`, `memory` and `kernels_by_operator`, if they have rows. In this "
+            "case `operators` and `operators_by_shape` have `base_kernels`, `exp_kernels`, `delta_kernels`, "
+            "and `compared_ratio` instead of `time_ratio`.)"
         ),
     ),
 )

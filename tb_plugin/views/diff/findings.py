@@ -61,7 +61,9 @@ def leading_notice(
     each = "per step" if summed is None else "in total"
     whole = "The whole step" if summed is None else "The sum of the steps"
     times = "The step times" if summed is None else "The sums of the steps"
-    unlike = f" These are sums over {summed[0]:,} and {summed[1]:,} steps." if summed and summed[0] != summed[1] else ""
+    unlike = (
+        f" The times are sums over {summed[0]:,} and {summed[1]:,} steps." if summed and summed[0] != summed[1] else ""
+    )
     parts = part_differences(base, exp)
     total = exp.total_ns - base.total_ns
     share = total / base.total_ns if base.total_ns else 0.0
@@ -121,16 +123,18 @@ def _doubts(base: Part, exp: Part) -> list[Notice]:
     notices = []
     if bool(base.steps) != bool(exp.steps):
         text = "Only one profile has steps: its mean step is compared with the whole recording of the other profile."
-        todo = "Record steps in both profiles: call step() of the profiler after each one."
+        todo = "Record steps in both profiles: call step() of the profiler after each training step."
         notices.append(Notice("steps_on_one_side", "medium", text, todo, []))
     windows = [part.coverage.window for part in (base, exp)]
     if any(windows):
         text = "Only a window of a large trace is compared."
-        todo = "Choose the windows of both profiles above. The (i) button shows the opened part."
+        todo = "Choose the windows of both profiles above. The (i) button shows which part of the trace is open."
         notices.append(Notice("window", "medium", text, todo, []))
     if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):
         text = "A file is truncated: the missing part looks like saved time."
-        notices.append(Notice("incomplete_side", "medium", text, "Record it again, or select complete steps.", []))
+        notices.append(
+            Notice("incomplete_side", "medium", text, "Record the truncated file again, or select complete steps.", [])
+        )
     ours, theirs = _settings(base), _settings(exp)
     if ours.get("Profiler options") != theirs.get("Profiler options"):
         text = "The profiler options differ. Recording shapes, stacks or memory slows a run down."

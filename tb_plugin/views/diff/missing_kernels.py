@@ -24,8 +24,8 @@ def _notice(name: str, side: Part) -> Notice:
         "high",
         f"Kernels of the {name} are missing: its profiler reports {{stated_compute_ns}} of computation, but its "
         "kernels cover only "
-        "{recorded_compute_ns}. This can make kernels and step parts look new, missing or faster.",
-        "Choose a profile with recorded kernels. Only the reported step times can be compared.",
+        "{recorded_compute_ns}. The missing kernels can make kernels and step parts look new, missing or faster.",
+        ("Choose a profile that contains kernels. In this profile, only the reported step times can be compared."),
         [METRICS.figure(fact.removeprefix("diff."), side.facts[fact]) for fact in (REPORTED_COMPUTE, RECORDED_COMPUTE)],
     )
 

@@ -229,8 +229,9 @@ def device_notices(base: Part, exp: Part) -> list[Notice]:
         return []
     if have_other_makers(base, exp):
         text = (
-            "Different vendors: kernels are matched by operator. Common operators cover {base_matched_ratio} "
-            "of the baseline's device time and {exp_matched_ratio} of the experiment's."
+            "The devices come from different vendors, so kernels are matched by operator. Operators that "
+            "both profiles contain cover {base_matched_ratio} of the baseline's device time and "
+            "{exp_matched_ratio} of the experiment's device time."
         )
         ratios = {"base_matched_ratio": ours.ratio(theirs), "exp_matched_ratio": theirs.ratio(ours)}
         figures = [METRICS.figure(key, value) for key, value in ratios.items()]
@@ -240,8 +241,8 @@ def device_notices(base: Part, exp: Part) -> list[Notice]:
         if min(alike.values()) < ALIKE_FROM:
             text = (
                 "The profiles do different work. Operators with equal input shapes cover {base_alike_ratio} of "
-                "the baseline's device time and {exp_alike_ratio} of the experiment's. Do not compare the devices by "
-                "these times."
+                "the baseline's device time and {exp_alike_ratio} of the experiment's device time. Do not "
+                "compare the devices by these times."
             )
             todo = "Compare profiles of the same model and batch size."
             figures = [METRICS.figure(key, value) for key, value in alike.items()]

@@ -80,8 +80,9 @@ def _unknown_notice(data: JobData) -> Notice | None:
     if not len(unknown) or len(data.first_rows) < FEWEST:
         return None
     text = (
-        "The clocks of {clocks_unknown} of {workers} workers cannot be compared with the others: they share fewer than "
-        "three synchronizing collectives. Late arrivals at collectives with these workers are not known."
+        "The clocks of {clocks_unknown} of {workers} workers cannot be compared with other clocks. "
+        "These workers share fewer than three synchronizing collectives with other workers. Late arrivals "
+        "at collectives with these workers are not known."
     )
     figures = [METRICS.figure("clocks_unknown", len(unknown)), METRICS.figure("workers", len(data.names))]
     return Notice("clocks_unknown", "low", text, "Record more steps, on all ranks.", figures)
@@ -93,8 +94,8 @@ def _suppressed_notice(data: JobData) -> Notice | None:
     if below <= SUPPRESSED_SHARE * (below + known):
         return None
     text = (
-        "At {arrivals_suppressed} of {arrivals} collectives, the arrival times differ by less than the clock accuracy "
-        "({clock_residual_ns}). No rank is reported as late there."
+        "At {arrivals_suppressed} of {arrivals} collectives, the arrival times differ by less than the "
+        "clock accuracy ({clock_residual_ns}). No rank is reported as late at these collectives."
     )
     figures = [
         METRICS.figure("arrivals_suppressed", below),
@@ -112,8 +113,9 @@ def _late_start_notice(data: JobData) -> Notice | None:
         return None
     begin = data.clocks.begin_ns[data.clocks.comparable]
     text = (
-        "The traces start up to {trace_begins_ns} apart. If a trace starts later, lateness at its "
-        "first collective is ignored ({arrivals_later} times): the profiler may have started late."
+        "The traces start up to {trace_begins_ns} apart. If a trace starts later than other traces, "
+        "lateness at its first collective is ignored ({arrivals_later} times): the profiler may have "
+        "started late."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
@@ -133,9 +135,10 @@ def _transfer_notice(data: JobData) -> Notice | None:
     if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):
         return None
     text = (
-        "Transfer time is uncertain. The shortest calls of {arrivals} collectives give "
-        "{transfer_ns}, but the time from last start to last end is {arrival_transfer_ns}. The ranks "
-        "do not end these collectives at the same time."
+        "Transfer time is uncertain. Judging by the shortest call of each of {arrivals} collectives, the "
+        "transfer takes {transfer_ns}. Judging by corrected clocks, the time from the last rank's start "
+        "to the last rank's end is {arrival_transfer_ns}. The ranks do not end these collectives at the "
+        "same time."
     )
     figures = [
         METRICS.figure("transfer_ns", shortest),
@@ -143,6 +146,6 @@ def _transfer_notice(data: JobData) -> Notice | None:
         METRICS.figure("arrival_transfer_ns", by_clocks),
     ]
     advice = (
-        "Trust bandwidths only if both agree: compare Transfer and Transfer by clocks in the table Single collectives."
+        "Trust bandwidths only if the columns Transfer and Transfer by clocks of the table Single collectives agree."
     )
     return Notice("transfer_estimates", "info", text, advice, figures)

@@ -26,7 +26,7 @@ from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 # maximum number of workers listed by name
 _MAX_NAMED = 3
-UNREAD = "Load the remaining traces to remove these bounds."
+UNREAD = "Load the traces of the remaining ranks to get exact values instead of bounds."
 
 
 def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
@@ -43,7 +43,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
                 "summary_refused",
                 "info",
                 text,
-                "No data is missing, but the next request may be as slow as this one.",
+                "No data is missing, but the next request may take as long as this request.",
                 [],
             )
         )
@@ -112,8 +112,8 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         notices.append(Notice("groups_inferred", "info", text, advice, figures))
     if estimated := total_of(rows, "estimated"):
         text = (
-            "{estimated} calls lack a worker that probably arrived last. Their transfer time is estimated from the same "
-            "collective with all workers."
+            "For {estimated} calls, the worker that probably arrived last has no recorded call. The transfer "
+            "time is estimated from calls of the same collective on all workers."
         )
         figures = [METRICS.figure("estimated", estimated)]
         notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
@@ -186,10 +186,13 @@ def _waiting(rows: list[Row]) -> list[Notice]:
     worst = max(losing, key=_exposed_of)
     least, most = _bound_prefixes(worst)
     text = (
-        "Exposed communication takes {communication_exposed} of the step on {worker}. Most of its communication is waiting "
-        f"for other ranks: {least}{{wait_ns}} per step, against {most}{{transfer_ns}} of transfer."
+        "Exposed communication takes {communication_exposed} of the step on {worker}. Most of the communication of this "
+        f"worker is waiting for other ranks: {least}{{wait_ns}} per step, against {most}{{transfer_ns}} of transfer."
     )
-    todo = "Find the rank that arrives last (see Caused wait and Arrived last in Workers). Sending less does not help."
+    todo = (
+        "Find the rank that arrives last: see the columns Caused wait and Arrived last of the table "
+        "Workers. Sending less data does not help."
+    )
     return [_communication_notice("communication_waiting", worst, len(losing), text, todo)]
 
 
@@ -221,7 +224,7 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
             f" In {whose}, at least {{wait_ns}} per step is wait and at most {{transfer_ns}} is transfer. Most of "
             "these calls lack a rank, so the split is unknown."
         )
-        todo = "Record all ranks to see whether to send less or to find a late rank."
+        todo = "Record all ranks to see whether the transfer or a late rank takes the time."
         notice = _communication_notice("communication_unsplit", middle, len(losing), text, todo)
         return [replace(notice, severity="medium")]
     text += f" Most of {whose} is transfer: {most}{{transfer_ns}} per step, against {least}{{wait_ns}} of wait."
@@ -236,7 +239,7 @@ def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
     text = (
         f"Exposed communication takes {{communication_exposed}} of the step on {{worker}}"
         f"{', as reported by the profiler' if is_stated else ''}. The share of time spent waiting for other ranks is "
-        "unknown: they are not loaded."
+        "unknown because other ranks are not loaded."
     )
     figures = [
         METRICS.figure("worker", str(row["worker"])),
@@ -247,7 +250,7 @@ def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
             "communication_unsplit",
             "medium",
             text,
-            "Record all ranks to see whether to send less or to find a late rank.",
+            "Record all ranks to see whether the transfer or a late rank takes the time.",
             figures,
             "communication_exposed",
             COMMUNICATION_SHARE,

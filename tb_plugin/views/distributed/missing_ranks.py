@@ -155,7 +155,10 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
         text = "{worker} made no call after number {last_sequence} ({last_collective}) of group {group}"
         text += ", according to its flight recorder. The traces contain {not_called} later collectives of that group."
         figures.append(METRICS.figure("group", group))
-        todo = "Check that process at that time: its log, its stacks in the recorder, its machine."
+        todo = (
+            "Find out what this process did at that time: read its log and its stacks in the flight "
+            "recorder, and check its machine."
+        )
         notices.append(Notice("rank_stopped", "high", text, todo, figures))
     stopped = {row["worker"] for row in behind}
     ran = {row["worker"] for row in rows if not row["has_trace"] and row["called_in_traces"]} - stopped
@@ -166,10 +169,10 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
         )
         called = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
         text = (
-            f"These ranks have a flight recorder dump but no trace: {named}. They called {{called_in_traces}} "
+            f"These ranks have a flight recorder dump but no trace: {named}. These ranks called {{called_in_traces}} "
             "of the collectives"
         )
-        text += " in the traces. No later call is missing, so they kept running."
+        text += " in the traces. No later call is missing, so these ranks kept running."
         figures = [METRICS.figure("called_in_traces", called)]
         notices.append(Notice("rank_recorded", "info", text, "Record traces of all ranks to see who is late.", figures))
     return notices

@@ -63,14 +63,15 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
     if caused > wait * (len(data.names) - 1):
         # Not a straggler, but its own wait is not the problem either.
         figures.append(METRICS.figure("caused_step_ns", caused))
-        text = f"Other ranks wait for this rank {{caused_step_ns}} {per} (sum over all ranks); it waits {{wait_ns}} for them."
+        text = f"Other ranks wait for this rank {{caused_step_ns}} {per} (sum over all ranks); "
+        text += "this rank waits {wait_ns} for other ranks."
         return _notice("job_waits", "info", text, figures)
     text = f"This rank waits {{wait_ns}} {per} for other ranks"
     if (cause := _main_cause(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
         if wait >= WORTH * straggler_report(data).mean_ns:
-            text += ". Time saved on this rank alone turns into waiting"
+            text += ". If only this rank becomes faster, it waits longer"
     return _notice("job_waits", "info", f"{text}.", figures)
 
 

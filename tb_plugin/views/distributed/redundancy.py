@@ -70,6 +70,10 @@ def _notice(found: Sequence[_Replicas]) -> Notice:
     if most.ranks:
         figures.append(METRICS.figure("group_ranks", most.ranks))
     if others := len(found) - 1:
-        text += " {replica_groups} more groups look the same." if others > 1 else " One more group looks the same."
+        text += (
+            " {replica_groups} more process groups have the same pattern."
+            if others > 1
+            else " One more process group has the same pattern."
+        )
         figures.append(METRICS.figure("replica_groups", others))
     return replication_notice(most.repeated, text, figures)

@@ -79,7 +79,8 @@ def job_notices(job: ReportedJob) -> list[Notice]:
         todo = "Check for missing or truncated files of the profile."
         notices.append(Notice("kernels_missing", "medium", text, todo, []))
     if job.lacking:
-        text = f"No communication is reported for {', '.join(job.lacking)}: tables and maps of calls and links skip it."
+        text = f"No communication is reported for {', '.join(job.lacking)}. "
+        text += "Tables and maps of calls and links skip these workers."
         notices.append(Notice("communication_unstated", "info", text, "Record all ranks with the same options.", []))
     return notices
 

@@ -27,15 +27,15 @@ VIEW = ViewEntry(
             "empty text matches events that have no value."
         ),
         payloads=(
-            "`distribution` (Series, histogram), `summary` (Figures), `instances` (Table). With `event`, "
-            "the answer contains Figures about that event. `event` contains every recorded fact. Facts "
-            "without a column in the model are `args.<name>`, named as in the file. The recorder's own "
-            "numbering is omitted: `Ev Idx`, `Record function id` if it is 0, `cbid`, `cid`, `external "
-            "ts`, `Trace name`, `Trace iteration`, `Op count`, and `Device` of operators of 2021, which "
-            "repeats the process. `launch`, `launched` (the first of several), `operator`, `forward`, "
-            "`backward` and `python` (the innermost Python call around the event) are the related "
-            "events, with their `event` numbers. `collective` contains group, sequence and elements of a "
-            "collective. `modules` and `stack` are also present."
+            "`distribution` (Series, histogram), `summary` (Figures), `instances` (Table). With `event`, the "
+            "answer contains Figures about that event. `event` contains every recorded value. A value "
+            "without a column in the model is called `args.<name>`, where `<name>` is its name in the file. "
+            "Internal numbers of the recorder are omitted: `Ev Idx`, `Record function id` if it is 0, "
+            "`cbid`, `cid`, `external ts`, `Trace name`, `Trace iteration`, `Op count`, and `Device` of "
+            "operators of 2021, which repeats the process. `launch`, `launched` (the first of several), "
+            "`operator`, `forward`, `backward` and `python` (the innermost Python call around the event) are "
+            "the related events, with their `event` numbers. `collective` contains group, sequence and "
+            "elements of a collective. `modules` and `stack` are also present."
         ),
         tables="`instances`.",
     ),

@@ -17,10 +17,10 @@ VIEW = ViewEntry(
             "`function_id` (`Record function id` in the trace of the same recording) or `node_number` (id in the file)."
         ),
         payloads=(
-            "For execution traces. `answer` (Notices), `summary` (Figures), `execution_nodes` (Table). With "
-            "one of the parameters, the answer contains instead `node` (Figures), `node_tensors` (Table: "
-            "inputs and outputs of the node) and `node_links` (Table: operators that made its inputs or use "
-            "its outputs)."
+            "For execution traces. `answer` (Notices), `summary` (Figures), `execution_nodes` (Table). If "
+            "one of the parameters is set, the answer contains only `node` (Figures), `node_tensors` (Table: "
+            "inputs and outputs of the node) and `node_links` (Table: operators that produce inputs or use "
+            "outputs of the node)."
         ),
         tables="`execution_nodes`.",
     ),

@@ -105,7 +105,9 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
             METRICS.figure("process_id", None if trace.process is None else str(trace.process)),
             METRICS.figure("execution_schema", trace.schema),
         ]
-        text = "An execution trace has no times. Open the trace of the same recording to see tensors on the timeline."
+        text = (
+            "An execution trace contains no times. Open the trace of the same recording to see tensors on the timeline."
+        )
         todo = "Put both files into one folder, and select an operator on the timeline."
         payloads = {
             "answer": Notices("answer", "Answer", "answer", [Notice("execution_no_times", "info", text, todo)]),
@@ -145,7 +147,11 @@ def _selected_place(trace: ExecutionTrace, params: Params) -> int | None:
         found = np.flatnonzero(trace.nodes[column].to_numpy() == wanted)
         # Call number 0 means none.
         if not len(found) or (column == "function" and not wanted):
-            raise NotFoundError(f"No node has the {what} {wanted}.", key, "Was it recorded with this trace?")
+            raise NotFoundError(
+                f"No node has the {what} {wanted}.",
+                key,
+                "Check that the execution trace and this trace come from the same recording.",
+            )
         return int(found[0])
     return None
 
@@ -211,7 +217,7 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
         "node_number": trace.nodes["node"].take(rows),
     }
     keys = ("node_relation", "node_number", "tensor_id")
-    return Frame("node_links", "Ties", METRICS.columns(*data), pa.table(data), keys, "name")
+    return Frame("node_links", "Linked operators", METRICS.columns(*data), pa.table(data), keys, "name")
 
 
 def _maker(givers: Int64, last: Int64, row: int) -> int | None:

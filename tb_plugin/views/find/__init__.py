@@ -21,12 +21,12 @@ VIEW = ViewEntry(
             "contains the text."
         ),
         payloads=(
-            "The view searches the whole trace, or the part selected by S. `search` is a text in any "
-            "case, or `/regex/`. `where` works as for `events`. `where` selects the events counted in a "
-            "table row, also without S. `summary` (Figures), `marks` (Series, histogram: hits that start "
-            "in each slice), `names` (by name and kind), `hits` (all, in order of time). With `near_ns`, "
-            "also `near` (Figures). Its `hit_position` is the index in `hits` of the first hit at or "
-            "after that time: use it as `offset` of `table/find/hits`."
+            "The view searches the whole trace, or the part selected by S. `search` is a text in any case, "
+            "or `/regex/`. `where` works as for `events`. `where` selects the events counted in a table row, "
+            "also without S. `summary` (Figures), `marks` (Series, histogram: hits that start in each "
+            "slice), `names` (by name and kind), `hits` (all, in order of time). With `near_ns`, also `near` "
+            "(Figures). The figure `hit_position` in `near` is the index in `hits` of the first hit at or "
+            "after `near_ns`. Use this index as `offset` of `table/find/hits`."
         ),
         tables="`hits`, `names`.",
     ),

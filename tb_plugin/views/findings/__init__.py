@@ -40,15 +40,15 @@ VIEW = ViewEntry(
         payloads=(
             "For traces. `summary` (Figures: step time, number of findings), `together` (Figures: total "
             "saving, number of rules that ran, missing data, device utilization), `findings` (Notices, "
-            "largest saving first; each with `title`, `why`, `confidence`, `saving`, the first `events` and "
-            "their number `event_count`), `dismissed`, `ignored` (Notices about `answer`: findings excluded by "
-            "`without`, or by the file `torch_trace_ignore` of the log directory; absent without any), "
-            "`data_quality` (Notices; absent unless that file contains unknown rules)."
+            "largest saving first; each with `title`, `why`, `confidence`, `saving`, the first `events`, and "
+            "the number of all events as `event_count`), `dismissed`, `ignored` (Notices about `answer`: "
+            "findings excluded by `without`, or by the file `torch_trace_ignore` of the log directory; "
+            "absent without any), `data_quality` (Notices; absent unless that file contains unknown rules)."
         ),
         tables=(
             "`savings` (one row per finding), `finding_events` (the events of each finding, by `rule`), "
-            "`fusible_kernels` (for `unfused_kernels`: runs with the same kernels in the same order; absent "
-            "without that finding)."
+            "`fusible_kernels` (for `unfused_kernels`: sequences of the same kernels in the same order; "
+            "absent without that finding)."
         ),
     ),
 )

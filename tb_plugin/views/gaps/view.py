@@ -41,7 +41,7 @@ METRICS = SHARED.adding(
         {
             "gaps": ("Stream gaps", "Gaps of single streams above the minimum length."),
             "device_gaps": ("Gaps", "Device idle gaps above the minimum length."),
-            "gaps_listed": ("Listed", "Listed gaps: the longest device gaps, then stream gaps."),
+            "gaps_listed": ("Listed gaps", "The longest device gaps, then stream gaps."),
         },
     ),
     define(

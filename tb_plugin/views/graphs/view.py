@@ -119,13 +119,16 @@ def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float 
         text = "{graph_source} contains no captures and no device work, so it cannot name operators of replayed graphs."
         found.append(Notice("graphs.capture_empty", "medium", text, "Choose another capture, or none.", [source]))
     elif known < LOW_ATTRIBUTION_SHARE * device and not trace.captured.source:
-        text = "A replay runs no operators. They are known only from the capture, which is missing here."
+        text = (
+            "A graph replay runs no operators. The operators are known only from the capture, which is "
+            "missing from this trace."
+        )
         found.append(Notice("graphs.capture_missing", "low", text, trace.recorder.todo("capture_missing")))
     unlike = int((account.work.node == MISSING).sum())
     if unlike:
         text = (
-            f"{unlike} kernels, copies or memsets are in replays that differ from the others. The table of "
-            "nodes excludes them."
+            f"{unlike} kernels, copies or memsets are in replays that differ from other replays of their "
+            "graph. The table of nodes excludes this work."
         )
         found.append(Notice("graphs.unlike", "info", text, ""))
     if account.replays.untied:

@@ -30,13 +30,15 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters=(
             "`device`, `stack` (a `stack_number` for the curve; default: the stack that grows most, else "
-            "all), `at`, `against` (numbers of two events, in any order). The moments after both events are "
-            "compared. The default moments are the ends of the first and the last step, or the whole history "
-            "without steps."
+            "all), `at`, `against` (numbers of two events, in any order). The view compares memory after one "
+            "event with memory after the other event. The default events are the end of the first step and "
+            "the end of the last step. Without steps, the default events are the start and the end of the "
+            "history."
         ),
         payloads=(
-            "For memory snapshots. `answer` (Notices about `answer`), `summary` (Figures), `live` (Series, lines; "
-            "absent without steps), `compared` (Figures: both moments), `devices` (Figures, one per device)."
+            "For memory snapshots. `answer` (Notices about `answer`), `summary` (Figures), `live` (Series, "
+            "lines; absent without steps), `compared` (Figures: memory after both events), `devices` "
+            "(Figures, one per device)."
         ),
         tables="`growth_stacks`, `changed_stacks`, `changed_blocks` (the largest 100,000), `growth_steps`.",
     ),

@@ -103,7 +103,7 @@ def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
     )
     return Frame(
         name="changed_stacks",
-        title="Between two moments, by stack",
+        title="Change between two events, by stack",
         columns=METRICS.columns(*table.column_names, hidden=hidden),
         data=table,
         row_key=("stack_number",),
@@ -122,7 +122,7 @@ def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
     rows = rows[np.argsort(-size[rows], kind="stable")][:MOST_BLOCKS]
     words, stack = stack_words(device.snapshot), device.block("stack")[rows]
     state = np.where(one[rows] & other[rows], 0, np.where(one[rows], 1, 2))
-    changes = np.array(["still there", "gone", "appears"])[state]
+    changes = np.array(["allocated at both events", "gone", "appears"])[state]
     table = pa.table(
         {
             "allocation_line": texts_of(words.line, stack),
@@ -138,7 +138,7 @@ def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
     )
     return Frame(
         name="changed_blocks",
-        title="Between two moments, block by block",
+        title="Change between two events, by block",
         columns=METRICS.columns(*table.column_names, hidden=("allocation_stack", "stack_number", "block_row")),
         data=table,
         row_key=("block_row",),

@@ -93,7 +93,7 @@ def _answer(device: DeviceLevels, steps: Steps) -> Notice:
     growth = growth_of(device)
     leaks = growth.leaks()
     if not len(steps):
-        text = "No steps were recorded. Choose two moments below to compare them."
+        text = "No steps were recorded. Choose two events below to compare memory after them."
         return Notice("growth", "info", text, "")
     if not len(leaks):
         change = _summary(device, steps).figures[1]

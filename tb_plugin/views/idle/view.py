@@ -160,7 +160,9 @@ def _answer(idle: _Chosen) -> Notice:
     keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
     largest = [i for i, cause in enumerate(idle.causes[:2]) if not i or 10 * idle.total(cause) >= idle.idle_ns]
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in largest]
-    who, runs = ("The device is", "it runs") if len(idle.devices) == 1 else ("The devices are", "they run")
+    who, runs = (
+        ("The device is", "the device runs") if len(idle.devices) == 1 else ("The devices are", "the devices run")
+    )
     earlier = idle.unrecorded_ns
     rest = " excluding unrecorded work" if earlier else ""
     more = f" For another {{unrecorded_ns}}, {runs} unrecorded work, which is not idle time." if earlier else ""

@@ -36,8 +36,8 @@ VIEW = ViewEntry(
         ),
         tables=(
             "`kernels`, `kernels_by_launch`, `copies` (memcpy and memset with bytes and bandwidth). If the "
-            "profiler reports kernel facts, also `kernels_by_type`, `kernels_by_type_shape` and "
-            "`kernel_rows` (the longest 100,000 kernels, each with its facts under `args.<name>`)."
+            "profiler reports details of each kernel, also `kernels_by_type`, `kernels_by_type_shape` and "
+            "`kernel_rows` (the longest 100,000 kernels, each with its details in columns `args.<name>`)."
         ),
     ),
 )

@@ -101,14 +101,14 @@ def _answer(all_of: Facts, todo: str) -> Notice:
     text = "{empty_queue_launches} of {launches} launches found the queue empty, costing {starved_ns} of idle time."
     keys = ["empty_queue_launches", "launches", "starved_ns"]
     if all_of["short_launches"] and all_of["capture_ns"]:
-        text += " {short_launches} took longer than their kernel:"
-        text += " capturing them in a graph saves up to {capture_ns}."
+        text += " For {short_launches} launches, the launch took longer than the kernel:"
+        text += " capturing these kernels in a graph saves up to {capture_ns}."
         keys += ["short_launches", "capture_ns"]
     if all_of["late_launches"]:
-        text += " {late_launches} started unusually late."
+        text += " {late_launches} launches started unusually late."
         keys += ["late_launches"]
     if all_of["behind_launches"]:
-        text += " {behind_launches} waited for unrecorded work; this counts as queue time, not as latency."
+        text += " {behind_launches} launches waited for unrecorded work; this counts as queue time, not as latency."
         keys += ["behind_launches"]
     figures: list[Figure] = [METRICS.figure(key, all_of[key]) for key in keys]
     return Notice("launches", "info", text, todo if all_of["behind_launches"] else "", figures)

@@ -28,10 +28,10 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters=(
             "`device` (such as `cuda:0`; default: the first accelerator, for tables all devices), "
-            "`start_ns`, `end_ns` (within the selected steps), `at_ns` (moment of `memory_peak` and the "
-            "bars, default the peak), `width` (columns of the curves, default 800), `allocator` (for "
-            "`allocator_curve`; default: reserved memory of each allocator), `zeros` (1 includes components "
-            "that never had memory)."
+            "`start_ns`, `end_ns` (within the selected steps), `at_ns` (time of `memory_peak` and the bars, "
+            "default the peak), `width` (columns of the curves, default 800), `allocator` (for "
+            "`allocator_curve`; default: reserved memory of each allocator), `zeros` (`1` includes "
+            "components that never had memory)."
         ),
         payloads=(
             "`summary` (Figures), `curve` (Series, lines; null between selected steps that are not adjacent), "

@@ -38,12 +38,12 @@ LEAK = Check(
     "memory_growth",
     detects="Every step leaves unreleased blocks from one operator, module and line.",
     threshold=(
-        "At least 64 KiB per step (`growth_bytes`, `growth_blocks`). The step with the least growth "
-        "leaves at least half as much as the step with the most."
+        "Every step leaves at least 64 KiB (`growth_bytes`, `growth_blocks`). The step with the least "
+        "growth leaves at least half as many bytes as the step with the most growth."
     ),
     severity="Low if `growth_confidence` is low, else medium.",
     notes=f"""
-        `growth_steps` steps are compared. The last step is excluded, because it may still need its blocks. From
+        `growth_steps` steps are compared. The last step is excluded, because the step may still need its blocks. From
         {SURE_STEPS} steps on, the first step is also excluded, because it allocates lasting memory. At least {MIN_STEPS}
         steps are needed.
 
@@ -62,11 +62,14 @@ CACHE = Check(
     "memory_cache",
     detects="A cache is filled and never emptied.",
     threshold=(
-        "One operator, module and line retains blocks of the first step and of two later steps. It "
-        "retains more blocks than it releases."
+        "The same operator, module and line retains blocks from the first step and from two later steps. "
+        "More of its blocks are retained than released."
     ),
     severity="Low.",
-    notes="A cache is measured like `memory_growth`, but is not a leak. `cache_bytes` is its size when the last step starts.",
+    notes=(
+        "The growth is measured as in `memory_growth`, but a cache is not a leak. `cache_bytes` is the "
+        "size of the cache when the last step starts."
+    ),
 )
 
 

@@ -82,7 +82,7 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
     without_call = int((scene.owners.operator[named] == MISSING).sum())
     notices = []
     if len(named):
-        which = "{blocks} of them have" if without_call < len(named) else "They have"
+        which = "{blocks} of these blocks have" if without_call < len(named) else "These blocks have"
         more = (
             f" {which} no recorded call of that name, so the operators around it are unknown." if without_call else ""
         )
@@ -106,8 +106,10 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
             Notice(
                 rule="memory_older",
                 severity="info",
-                text="{blocks} blocks of {device} ({block_bytes}) were allocated before recording started and released "
-                "during it. Their recorded sizes are negative; they count as releases only.",
+                text=(
+                    "{blocks} blocks of {device} ({block_bytes}) were allocated before the recording and released "
+                    "during the recording. These blocks have negative recorded sizes and count only as releases."
+                ),
                 todo="",
                 figures=[
                     METRICS.figure("blocks", len(older)),

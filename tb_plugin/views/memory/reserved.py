@@ -41,11 +41,11 @@ CHECK = Check(
     threshold=f"`unused_reserved_bytes` is at least {percent(UNUSED_SHARE)} of the peak (`unused_reserved_ratio`).",
     severity=f"Medium if the peak is at least {percent(NEAR)} of the device memory, else low.",
     notes="""
-        `fragmentation_cause` is the first of these that applies. *Reserved before*: an earlier higher peak, and the
+        `fragmentation_cause` is the first of these that applies. *Reserved before*: an earlier peak was higher, and the
         cache has not shrunk since. *Changing sizes* (`varying_sizes_ratio`) or *gaps between blocks*
         (`distinct_sizes`): reserved memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were
-        free. *One large block*: it last grew for a block of at least half of the unused bytes. Otherwise *more than was
-        requested*.
+        free. *One large block*: reserved memory last grew for a block of at least half of the unused bytes. Otherwise
+        *more than was requested*.
     """,
     cases=("before", "shapes", "sizes", "large", "other"),
 )
@@ -178,5 +178,5 @@ def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice |
     if swings is None:
         return None
     who = operator_and_place(scene, int(device.record[swings.rises[np.argmax(device.bytes[swings.rises])]]))
-    asks = f"The largest request after a drop comes from {sentence_of(who)}."
+    asks = f"The largest request after reserved memory dropped comes from {sentence_of(who)}."
     return swings_notice(scene.trace, device, swings, calls, asks, who)

@@ -184,8 +184,11 @@ def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | 
     return Notice(
         rule=CHECK.id,
         severity="low",
-        text="{varying_calls} driver calls for memory ({varying_calls_ns}, {varying_calls_ratio} of their time) come from "
-        "operators with changing input shapes. Most come from {name}, with {shapes} shapes in {growth_steps} steps.",
+        text=(
+            "{varying_calls} driver calls for memory ({varying_calls_ns}, {varying_calls_ratio} of the time "
+            "of all such calls) come from operators with changing input shapes. Most of these calls come "
+            "from {name}, with {shapes} shapes in {growth_steps} steps."
+        ),
         todo=scene.trace.recorder.todo(CHECK.advice_key()),
         figures=[
             METRICS.figure("varying_calls_ratio", spent / of.every_call_ns),

@@ -200,7 +200,7 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
             Notice(
                 rule="steps_apart",
                 severity="info",
-                text="Steps in view but not selected: {affected}. The curve and all numbers exclude them.",
+                text="Visible steps that are not selected: {affected}. The curve and all numbers exclude these steps.",
                 todo="",
                 figures=[METRICS.figure("affected", skipped_steps, "Steps")],
             )
@@ -214,7 +214,7 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
             Notice(
                 rule="memory_levels_only",
                 severity="info",
-                text=f"For {device.name} the trace contains levels only, no allocations: memory in use on {whose} by all "
+                text=f"For {device.name} the trace contains no allocations, only levels: memory in use on {whose} by all "
                 "programs.",
                 todo=trace.recorder.todo("memory_levels_only"),
             )

@@ -65,7 +65,7 @@ class Memory(DeclaredView, entry=VIEW):
         moment = int_param(params, "at_ns")
         at = [p.at if moment is None else d.at(moment) for d, p in zip(devices, peaks, strict=True)]
         live = [live_at(scene, device, position) for device, position in zip(devices, at, strict=True)]
-        when = "at the peak" if moment is None else "at the chosen moment"
+        when = "at the peak" if moment is None else "at the selected time"
         payloads: dict[str, Payload] = {}
         if devices:
             width = min(max(int_param(params, "width") or WIDTH, 50), 5000)

@@ -15,14 +15,15 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters=(
             "`start_ns`, `end_ns` (range of time), `low`, `high` (range on the address axis of `flow`), "
-            "`at_ns` (moment of figures and tables, default the peak), `width` (columns of the curve, "
-            "default 800)."
+            "`at_ns` (time of figures and tables, default the peak), `width` (columns of the curve, default "
+            "800)."
         ),
         payloads=(
             "For `memory_flow.svg`. `answer` (Notices), `summary` (Figures), `curve` (Series, lines), `flow` "
-            "(MemoryFlowMap: up to 10,000 tensors of the part, and the positions of all others), `moment` (Figures), "
-            "`data_quality` (Notices), `tensors_at`, `flow_producers`, `tensors` (Tables)."
+            "(MemoryFlowMap: up to 10,000 tensors of the selected range, and the positions of all other "
+            "tensors), `moment` (Figures: memory at `at_ns`), `data_quality` (Notices), `tensors_at`, "
+            "`flow_producers`, `tensors` (Tables)."
         ),
-        tables="`tensors_at` (live at the moment), `flow_producers`, `tensors` (all).",
+        tables="`tensors_at` (tensors that are live at `at_ns`), `flow_producers`, `tensors` (all tensors).",
     ),
 )

@@ -66,7 +66,7 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
             "flow": map_of(flow, part),
             "moment": Figures(
                 "moment",
-                "At the peak" if requested is None else "At the chosen moment",
+                "At the peak" if requested is None else "At the selected time",
                 "",
                 [
                     METRICS.figure("flow_moment_ns", moment),
@@ -77,7 +77,7 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
             ),
             "data_quality": _data_notices(flow),
         }
-        when = "at the peak" if requested is None else "at the chosen moment"
+        when = "at the peak" if requested is None else "at the selected time"
         frames = {
             frame.name: frame
             for frame in (
@@ -134,13 +134,13 @@ def _data_notices(flow: MemoryFlow) -> Notices:
         )
     if not levels.is_exact:
         text = (
-            "There are too many pieces to compute shared memory. Memory in use is the sum of tensor sizes; it is too high "
-            "if tensors are views of others."
+            "There are too many pieces to compute shared memory. Memory in use is the sum of tensor sizes, "
+            "which is too high if tensors are views of other tensors."
         )
         notices.append(Notice("flow_not_exact", "low", text, ""))
     elif (levels.used != levels.tensors).any():
         shared = int((levels.tensors - levels.used).max())
-        text = "Tensors share up to {flow_most_shared_bytes} at a time, for example as views. "
-        text += "Memory in use counts these bytes once."
+        text = "Tensors share up to {flow_most_shared_bytes} of memory at the same time, for example as views. "
+        text += "Memory in use counts shared bytes once."
         notices.append(Notice("flow_shared", "info", text, "", [METRICS.figure("flow_most_shared_bytes", shared)]))
     return Notices("data_quality", "About these numbers", "data", notices)

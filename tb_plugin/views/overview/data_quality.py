@@ -60,15 +60,15 @@ _READING: dict[str, tuple[str, Severity, str]] = {
     "dropped": (
         "events_dropped",
         "high",
-        "Numbers exclude these events. Record again if they matter.",
+        "Numbers exclude these events. Record again if you need these events.",
     ),
     "quarantined": ("events_quarantined", "medium", "Numbers and time ranges exclude these events."),
     "repaired": (
         "events_repaired",
         "low",
-        "These events are included in all numbers. Their names may differ from the original.",
+        ("These events are included in all numbers. The names of these events may differ from the original names."),
     ),
-    "unknown": ("unknown_category", "info", "They appear on the timeline but are not part of any sum."),
+    "unknown": ("unknown_category", "info", "These events appear on the timeline but are not part of any sum."),
     "note": ("reading_note", "info", "No action needed."),
 }
 
@@ -123,8 +123,8 @@ def _window(trace: TraceTable) -> list[Notice]:
         ]
     times = "from {window_start_ns} to {window_end_ns} of {trace_ns}, {window_events} of {trace_events} events."
     todo = (
-        "All numbers cover this window only. Choose another window above the view, or restart with a "
-        "larger TORCH_TRACE_MEMORY_MB to open the whole trace."
+        "All numbers cover only this window. Choose another window above the view. To open the whole "
+        "trace, restart TensorBoard with a larger TORCH_TRACE_MEMORY_MB."
     )
     return [_notice("window", "high", f"{what}: {times}{why}", todo, *figures)]
 
@@ -164,8 +164,8 @@ def _clipped(trace: TraceTable) -> list[Notice]:
                 "streams ran other work."
             ),
             (
-                "These durations overflowed in the profiler. In all numbers they end at the next event of the "
-                "stream; the event panel shows the recorded duration."
+                "These durations overflowed in the profiler. In all numbers, these events end at the next event "
+                "of the stream. The event panel shows the recorded duration."
             ),
             _count(len(cut.row)),
             METRICS.figure("recorded_dur_ns", int(cut.recorded_ns.max())),
@@ -182,13 +182,15 @@ def _issue(issue: Issue) -> Notice:
 
 def _rules(issue: Issue) -> Notice:
     text = issue.text.replace("{", "(").replace("}", ")")
-    todo = "This line is ignored. Fix it and restart: the rules are read only at start."
+    todo = "This line is ignored. Fix the line and restart TensorBoard: rules are read only at the start."
     return _notice(RULES, "medium", text, todo, _count(issue.count))
 
 
 def _pattern(issue: Issue) -> Notice:
     text = issue.text.replace("{", "(").replace("}", ")")
-    return _notice(PATTERN, "medium", text, "It is ignored. Fix it and restart.", _count(issue.count))
+    return _notice(
+        PATTERN, "medium", text, "The pattern is ignored. Fix the pattern and restart TensorBoard.", _count(issue.count)
+    )
 
 
 def _unfinished(issue: Issue) -> Notice:
@@ -196,10 +198,10 @@ def _unfinished(issue: Issue) -> Notice:
         "ranges_unfinished",
         "medium",
         (
-            "{affected} ranges have no end, for example because the recording stopped. They are extended to "
-            "the end of the trace, or to the next range if a thread has very many ranges."
+            "{affected} ranges have no end, for example because the recording stopped. These ranges are "
+            "extended to the end of the trace, or to the next range if a thread has very many ranges."
         ),
-        "Their durations are upper bounds, and they appear nested in earlier ranges.",
+        "The durations of these ranges are upper bounds, and the ranges appear nested in earlier ranges.",
         _count(issue.count, "Ranges"),
     )
 
@@ -211,7 +213,7 @@ def _lost_recording(issue: Issue) -> Notice:
 
 
 def _legacy(issue: Issue) -> Notice:
-    todo = "They appear on the timeline but are not part of any sum."
+    todo = "These events appear on the timeline but are not part of any sum."
     return _notice("unknown_category", "medium", "{affected} " + issue.text + ".", todo, _count(issue.count))
 
 
@@ -249,8 +251,8 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 "unlaunched",
                 "medium",
                 (
-                    "{unlaunched} of the device events have no recorded launch. They have no operator, unless their "
-                    "external id names one."
+                    "{unlaunched} of the device events have no recorded launch. These events have no operator, "
+                    "unless their external id refers to an operator."
                 ),
                 trace.recorder.todo("unlaunched"),
                 METRICS.figure("unlaunched", int(unlaunched.sum())),
@@ -284,8 +286,11 @@ def _device_events(trace: TraceTable) -> list[Notice]:
 def _why_without(trace: TraceTable, rows: Int64) -> str:
     dur = trace.dur_ns[rows]
     if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
-        return f"Most of it comes from graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
-    return "It is counted in the row (no operator): launches from graphs, custom extensions or direct runtime calls."
+        return f"Most of this time comes from graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
+    return (
+        "This time is in the row (no operator). Such work is launched by graphs, custom extensions or "
+        "direct runtime calls."
+    )
 
 
 def _device_numbers(trace: TraceTable) -> list[Notice]:
@@ -299,7 +304,7 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
             "device_numbers",
             "info",
             ("Device {device} of kernels and copies is device {ordinal} in allocator events and in the device list."),
-            "Both are shown as recorded; memory checks treat them as one device.",
+            "Both numbers are shown as recorded; memory checks treat both as one device.",
             METRICS.figure("device", device.id),
             METRICS.figure("ordinal", device.ordinal),
         )
@@ -311,10 +316,13 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
                 "device_numbers_unmatched",
                 "info",
                 (
-                    "Kernels and allocator events number {affected} devices differently, and the file does not show "
-                    "how the numbers correspond."
+                    "{affected} devices have one number in kernels and another number in allocator events. The file "
+                    "does not show which numbers belong together."
                 ),
-                "Both are shown as recorded; checks against the memory size are off.",
+                (
+                    "All device numbers are shown as recorded. Checks that compare memory use with the memory size "
+                    "of a device are off."
+                ),
                 _count(len(unknown), "Devices"),
             )
         )
@@ -323,9 +331,9 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
 
 # Reasons why repeating launches were not accepted as steps.
 _UNANSWERED = {
-    RARE: " None were inferred: no launch sequence repeats four times and covers half of the trace.",
-    LAYER: " None were inferred: the repeating part may be a layer instead of a step.",
-    BEGIN: " None were inferred: launches repeat, but the start of a step is not known.",
+    RARE: (" Steps could not be inferred: no launch sequence repeats four times and covers half of the trace."),
+    LAYER: (" Steps could not be inferred: the sequence of launches that repeats may be a layer instead of a step."),
+    BEGIN: " Steps could not be inferred: launches repeat, but the start of a step is not known.",
 }
 
 
@@ -428,7 +436,7 @@ def _structure(trace: TraceTable) -> list[Notice]:
             "partial_overlaps",
             "info",
             "Host events that partly overlap another event of their thread: {affected}.",
-            "Each keeps its full duration and has a separate row on the timeline.",
+            "Each of these events keeps its full duration and has a separate row on the timeline.",
             _count(crossing),
             view="timeline",
         )
@@ -452,7 +460,10 @@ def _phases(trace: TraceTable) -> list[Notice]:
             "phases_deep",
             "low",
             "Annotations nested too deeply for device time: {affected}.",
-            "The view Phases shows their calls and host time, but no device time. They cannot be selected as a phase.",
+            (
+                "The view Phases shows calls and host time of these annotations, but no device time. These "
+                "annotations cannot be selected as a phase."
+            ),
             _count(deep, "Annotations"),
             view="phases",
         )

@@ -55,7 +55,7 @@ _TEXTS: dict[Limit, str] = {
     Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
 }
 _ONCE = {
-    Limit.INITIALISATION: "This happens once per process and is not part of the steady state",
+    Limit.INITIALISATION: "Initialisation happens once per process and is not part of the steady state",
     Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
 }
 _WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)

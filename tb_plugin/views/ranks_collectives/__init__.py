@@ -17,14 +17,15 @@ VIEW = ViewEntry(
     scope="workers",
     http=ViewText(
         payloads=(
-            "The view covers the flight recorders of all workers of a run and span. `answer` (Notices "
-            "about `answer`: ranks that did not call a collective, ranks that called another one, and "
+            "The view covers the flight recorders of all workers of a run and span. `answer` (Notices about "
+            "`answer`: ranks that did not call a collective, ranks that called another collective, and "
             "waiting ranks), `headline` (Figures), `data_quality` (Notices: ranks without a dump; absent "
             "without notices), `matched_collectives`, `rank_progress` (Tables)."
         ),
         tables=(
-            "`matched_collectives` (differing collectives first; the first 1,000 of them list differences "
-            "and ranks), `rank_progress` (by rank and process group, furthest behind first)."
+            "`matched_collectives` (collectives that differ between ranks come first; the table shows "
+            "differences and ranks only for the first 1,000 of these), `rank_progress` (by rank and process "
+            "group, furthest behind first)."
         ),
     ),
 )

@@ -262,12 +262,14 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
     line = ""
     if call["call_line"]:
         figures.append(METRICS.figure("call_line", call["call_line"]))
-        line = ", which others called in {call_line}"
+        line = ", which other ranks called in {call_line}"
     unknown = ""
     if without_dump:
         figures.append(METRICS.figure("absent_names", ranks_text(without_dump)))
         unknown = f" There is no dump of {plural(len(without_dump), 'rank', 'ranks')} {{absent_names}}, so "
-        unknown += f"it is unknown whether {plural(len(without_dump), 'it', 'they')} called it."
+        unknown += (
+            f"it is unknown whether {plural(len(without_dump), 'this rank', 'these ranks')} called the collective."
+        )
     verdict = int(found.verdict[row])
     if verdict == NOT_CALLED:
         ranks = found.missing_ranks(row)
@@ -291,9 +293,9 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
         return Notice(
             "flight_differs", "high", text, "Make all ranks call the same collectives in the same order.", figures
         )
-    line = line.replace("others", "they")
+    line = line.replace("other ranks", "they")
     who = "All loaded ranks" if without_dump else "All ranks"
-    text = f"{who} called {_GROUP}{line}, but the call is not finished on {{ranks_waiting}} of them."
+    text = f"{who} called {_GROUP}{line}, but the call is not finished on {{ranks_waiting}} of these ranks."
     if without_dump:
         todo = "Find the missing dump: all other ranks may be waiting for that rank."
         return Notice("flight_unfinished_everywhere", "high", f"{text}{unknown}", todo, figures)
@@ -308,7 +310,10 @@ def _shape_of(call: dict[str, object]) -> str:
 def _notes(workers: Sequence[str], absent: tuple[int, ...]) -> Iterator[Notice]:
     if absent:
         text = f"{{ranks_absent}} {plural(len(absent), 'rank has', 'ranks have')} no dump: {ranks_text(absent)}."
-        todo = "Put their dumps into the same folder. A rank without a dump may be the one that hangs or crashed."
+        todo = (
+            "Put the dumps of these ranks into the same folder. A rank without a dump may be the rank that "
+            "hangs or crashed."
+        )
         yield Notice("flight_absent", "high", text, todo, [METRICS.figure("ranks_absent", len(absent))])
     elif len(workers) == 1:
         text = "Only one rank is loaded, so nothing can be compared."

@@ -57,7 +57,7 @@ METRICS = SHARED.adding(
             "slowest_worker": ("Slowest rank", "Rank with the largest mean duration."),
             "fastest_worker": ("Fastest rank", "Rank with the smallest mean duration."),
             "longest_worker": ("Most time on", "Rank with the largest time per step."),
-            "only_worker": ("Only on", "The only rank that ran the kernel."),
+            "only_worker": ("Only rank", "The only rank that ran the kernel."),
         },
     ),
     define(
@@ -108,7 +108,7 @@ class RanksKernels(DeclaredView, entry=VIEW):
         rest = pa.table({_LEFT_OUT: pa.array([left_out]), _LEFT_OUT_NS: pa.array([left_out_ns])}).slice(
             0, bool(left_out)
         )
-        others = Frame(_REST, "Left out", METRICS.columns(*rest.column_names), rest, (_LEFT_OUT,), _LEFT_OUT)
+        others = Frame(_REST, "Kernels not listed", METRICS.columns(*rest.column_names), rest, (_LEFT_OUT,), _LEFT_OUT)
         labels = tuple(trace.steps.label) if trace.steps.recorded else ()
         return Part(selection.coverage, {}, {OF_RANK: frame, _REST: others}, {}, (OF_RANK,), steps=labels)
 
@@ -402,7 +402,6 @@ def _notes(parts: Sequence[Part]) -> Iterator[Notice]:
     left_out, time = (sum(rest[key].to_pylist()) for key in (_LEFT_OUT, _LEFT_OUT_NS))
     if left_out:
         figures = [METRICS.figure(_LEFT_OUT, left_out), METRICS.figure(_LEFT_OUT_NS, time)]
-        text = (
-            f"Only the {MOST_GROUPS:,} kinds with most time per worker are listed; {{left_out_kernels}} were skipped, "
-        )
-        yield Notice("kernels_left_out", "info", text + "{left_out_kernels_ns} in total.", "", figures)
+        text = f"For each worker, only the {MOST_GROUPS:,} kinds of kernels with most time are listed. "
+        text += "{left_out_kernels} kernels with {left_out_kernels_ns} in total are not listed."
+        yield Notice("kernels_left_out", "info", text, "", figures)

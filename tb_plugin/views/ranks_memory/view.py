@@ -143,7 +143,7 @@ def _notes(data: pa.Table) -> list[Notice]:
         text = (
             f"{{no_history_ranks}} of {{workers}} {plural(len(data), 'snapshot')} {plural(without, 'has', 'have')} no "
         )
-        text += "history: the numbers are those at the dump, not at the peak."
+        text += "history: the numbers describe the time of the dump, not the peak."
         figures = [METRICS.figure("no_history_ranks", without), METRICS.figure("workers", len(data))]
         notices.append(Notice("ranks_without_history", "info", text, "", figures))
     if len(data) == 1:

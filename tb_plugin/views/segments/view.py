@@ -111,14 +111,14 @@ def _free(moment: Moment) -> Notice:
     if device.count and moment.event == levels_of(device).peak():
         when += " (the peak of allocated bytes)"
     if moment.free:
-        text = f"{{free_now_bytes}} of {{segment_bytes}} reserved are free: in {{gaps_now}} {plural(gaps, 'gap')}"
+        text = f"{{free_now_bytes}} of {{segment_bytes}} of reserved memory are free, in {{gaps_now}} {plural(gaps, 'gap')}"
         text += ", the largest {widest_gap_bytes}" if gaps > 1 else ""
         text += (
             ". {stuck_bytes} cannot be returned to the driver because their segments are partly in use" if stuck else ""
         )
         text += ", each by several blocks" if stuck and not pinned_by(moment).any() else ""
     else:
-        text = "all of {segment_bytes} reserved is in use" if moment.reserved else "nothing is reserved"
+        text = "all {segment_bytes} of reserved memory are in use" if moment.reserved else "no memory is reserved"
     text = f"{when}, {text}" if when else f"{text[0].upper()}{text[1:]}"
     if not device.count:
         text = f"{NO_HISTORY} {text}"

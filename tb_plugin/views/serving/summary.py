@@ -92,7 +92,7 @@ def answer_of(found: Taken) -> list[Notice]:
     elif numbers["decode_p50_ns"] is not None:
         last = found.of(Mode.DECODE, told=True)
         figures.append(METRICS.figure("served_busy_ns", int(found.numbers.busy_ns[last].sum())))
-        texts.append("A decode step takes {decode_p50_ns}; the device is busy for {served_busy_ns} of it.")
+        texts.append("A decode step takes {decode_p50_ns}; the device is busy for {served_busy_ns} of this time.")
     elif found.modes:
         most = found.of(found.modes[0])
         figures.append(METRICS.figure("mode_p50_ns", float(np.median(found.time_ns[most]))))
@@ -100,16 +100,16 @@ def answer_of(found: Taken) -> list[Notice]:
         texts.append(f"A step{what} takes {{mode_p50_ns}}.")
     earlier = int(found.numbers.unrecorded_ns[found.figure_steps].sum())
     if 0 < (count := len(found.of(Mode.DECODE, told=True))) < FEW:
-        few = "is a single decode step, so it may not be typical"
-        many_steps = f"is the median of {count} decode steps, so it may not be typical"
-        first = "it" if count == 1 else "the first"
+        few = "This is a single decode step, which may not be typical"
+        many_steps = f"This is the median of only {count} decode steps, which may not be typical"
+        first = "this step" if count == 1 else "the first step"
         waits = "" if earlier else f": {first} may mostly wait for work launched before the recording"
-        texts.append(f"That {few if count == 1 else many_steps}{waits}.")
+        texts.append(f"{few if count == 1 else many_steps}{waits}.")
     if earlier:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         texts.append(
-            "For {unrecorded_ns} of these steps the device runs unrecorded work. "
-            "This time is counted neither as idle time nor as work of these steps."
+            "During {unrecorded_ns} of these steps, the device runs unrecorded work. This time is counted "
+            "neither as idle time nor as work of these steps."
         )
     if trace.steps.source == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")

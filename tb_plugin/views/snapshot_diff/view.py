@@ -173,5 +173,7 @@ def _answer(base: Part, exp: Part, stacks: Frame) -> Notice:
         text += " Largest change by stack: {allocation_line} ({delta_line_bytes})."
     for side, part in (("baseline", base), ("experiment", exp)):
         if not part.facts[_EVENTS]:
-            text += f" The {side} contains no history; the moment of the dump is used as its peak."
+            text += (
+                f" The {side} contains no history, so its memory at the time of the dump is used instead of its peak."
+            )
     return Notice("snapshot_diff", "info", text, "", list(figures))

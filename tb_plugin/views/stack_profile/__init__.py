@@ -18,8 +18,8 @@ VIEW = ViewEntry(
         ),
         payloads=(
             "For stack files. `answer` (Notices), `summary` (Figures: totals), `stacks` (Tree), `functions`, "
-            "`stack_threads` (Tables). With `function` (a name of the table), the answer contains its "
-            "`callers` and `callees` (Trees) instead."
+            "`stack_threads` (Tables). With `function` (a name in the table `functions`), the answer "
+            "contains only `callers` and `callees` of that function (Trees)."
         ),
         tables="`functions`, `stack_threads`.",
     ),

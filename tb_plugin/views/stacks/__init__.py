@@ -39,8 +39,8 @@ VIEW = ViewEntry(
         payloads=(
             "`stacks` (Tree), `data_quality` (Notices: scopes merged over several threads, frames of call "
             "stacks; absent without any), `functions`, `threads` (Tables). `download/stacks` has all stacks. "
-            "With `function` (a name of the table), the answer contains its `callers` and `callees` (Trees) "
-            "instead."
+            "With `function` (a name in the table `functions`), the answer contains only `callers` and "
+            "`callees` of that function (Trees)."
         ),
         tables="`functions`, `threads`.",
     ),

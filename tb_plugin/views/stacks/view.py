@@ -149,7 +149,8 @@ def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int
     handing = np.setdiff1d(first, second)
     text = (
         f"{{shared_scopes}} {plural(len(both), 'scope merges', 'scopes merge')} calls and time of several threads: "
-        "{shared_threads} hands over work that {counted_threads} runs. Phases and Modules count only {counted_threads}."
+        "{shared_threads} hands over work that {counted_threads} runs. The views Phases "
+        "and Modules include only {counted_threads}."
     )
     figures = [
         METRICS.figure("shared_scopes", len(both)),
@@ -166,8 +167,8 @@ def _of_backtraces(trace: TraceTable, choice: Choice, row: Int64) -> Notice | No
         "Frames come from recorded call stacks of operators, so they have no call counts of their own."
         if choice.of == "both"
         else (
-            "Time and calls of an operator with a recorded call stack are attributed to the calling line. Frames "
-            "above it have no call counts."
+            "Time and calls of an operator with a recorded call stack are attributed to the calling line. "
+            "Frames above that line have no call counts."
         )
     )
     return Notice("backtrace_frames", "info", text, "")

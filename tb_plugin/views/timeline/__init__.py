@@ -22,7 +22,12 @@ VIEW = ViewEntry(
     order=40,
     model=TRACE,
     traits=Traits(
-        "Time", "picture", cached=True, phase_note="The timeline draws all events; search and highlights use the phase."
+        "Time",
+        "picture",
+        cached=True,
+        phase_note=(
+            "The timeline draws the events of all phases. Only search and highlights are limited to the selected phase."
+        ),
     ),
     missing=_missing,
     http=ViewText(

@@ -8,7 +8,7 @@ import layoutCss from '../../widgets/layout.module.css'
 /** Tables in the order of the page. */
 const TABLES = [
   { name: 'overall', subtitle: 'parts of the step; they sum to the step time' },
-  { name: 'computing', subtitle: 'kernel time summed over streams, both sides' },
+  { name: 'computing', subtitle: 'kernel time summed over streams, for both profiles' },
   { name: 'communication', subtitle: 'including overlapped time' },
   { name: 'memory', subtitle: 'PyTorch allocator' },
 ]

@@ -131,7 +131,7 @@ function LaunchesSentence({ call, caller }: { call: Facts; caller: Facts }) {
   const calls = Number(call('calls')?.value ?? 0)
   return (
     <p className={css.say} data-testid="answer">
-      {idles ? 'During device idle time the CPU spends most in ' : 'The CPU spends most time in '}
+      {idles ? 'During device idle time, the CPU spends most time in ' : 'The CPU spends most time in '}
       <Code text={name} />
       {': '}
       <Amount figure={time} /> in {counted(calls, 'call')}

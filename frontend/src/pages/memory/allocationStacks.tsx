@@ -15,9 +15,9 @@ import { Placeholder } from '../../widgets/basics'
 import { DeviceChoice, EventField } from './snapshotBar'
 
 const OF = [
-  { value: '', label: 'Allocated at a moment' },
+  { value: '', label: 'Allocated after an event' },
   { value: 'made', label: 'Allocated between two events' },
-  { value: 'left', label: 'Allocated and not released' },
+  { value: 'left', label: 'Allocated between two events, not released' },
 ]
 const BY = [
   { value: '', label: 'By line' },

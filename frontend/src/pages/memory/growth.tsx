@@ -37,7 +37,7 @@ const GROUPS: Group[] = [
   { table: 'growth_stacks', label: 'Step by step', filters: ['allocation_line', 'stack_number'] },
   {
     table: 'changed_stacks',
-    label: 'Two moments',
+    label: 'Two events',
     filters: ['allocation_line', 'stack_number', 'memory_change'],
   },
   { table: 'changed_blocks', label: 'Blocks', filters: ['allocation_line', 'stack_number', 'block_change'] },
@@ -66,7 +66,7 @@ export function Growth({ base }: PageProps) {
         action={
           device || at || against || stack ? (
             <Button size="xs" onClick={() => setRoute({ device: '', at: '', against: '', stack: '', row: '' }, true)}>
-              Reset to the default moments
+              Reset to the default events
             </Button>
           ) : undefined
         }

@@ -119,7 +119,7 @@ function totalText(figures: readonly Figure[], count: number, whole: string): Fi
     (key) => numberOf(figures, key) ?? 0,
   )
   if (!upper || high === 0) return []
-  const title = count > 1 ? 'Fixing everything saves' : 'Fixing it saves'
+  const title = count > 1 ? 'Fixing all findings saves' : 'Fixing this finding saves'
   const metric: Metric = { ...upper.metric, title, unit: 'text' }
   return [{ metric, value: formatRange(low, high, 'ns'), note: `up to ${format(share, 'ratio')} of the mean ${whole}` }]
 }

@@ -66,6 +66,6 @@ export const WaitingTimeLink = ({ notice }: { notice: Notice }) =>
   isOpen(notice) ? (
     <>
       {' '}
-      <ToDistributed text="See in Distributed how much of it is waiting" />
+      <ToDistributed text="See in Distributed how much of the communication is waiting" />
     </>
   ) : null

@@ -78,7 +78,7 @@ export function AllWorkersFrame(props: {
         <h2>This view reads up to {counted(unread, noun)}</h2>
         <p>
           {why} Up to {format(bytes, 'bytes')} will be read and cached. Cached {noun}s load immediately. Reading the
-          others takes a while.
+          other {noun}s takes a while.
         </p>
         <Button size="xs" onClick={() => all.want(true)}>
           Start reading

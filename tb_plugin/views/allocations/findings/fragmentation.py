@@ -36,13 +36,19 @@ MIN_DEVIATION = 0.01
 
 # Sentence by cause.
 CAUSES = {
-    "pool": "{pool_unused_bytes} are in one pool ({pool_name}), which serves no other requests.",
+    "pool": ("{pool_unused_bytes} are in one pool ({pool_name}). Requests for other pools cannot use this memory."),
     "varying": "Block sizes change from step to step ({varying_ratio} of the allocated bytes), so new blocks do "
     "not fit the gaps.",
     "small": "{small_unused_bytes} are in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
     "pinned": "Blocks that are never released pin the segments, mostly blocks from {pinning_line}.",
-    "mixed": "These segments contain short-lived blocks, but no segment is ever completely free.",
-    "rest": ("Most of the unused memory is in empty segments that other streams, pools or sizes cannot use."),
+    "mixed": (
+        "The segments with unused memory contain short-lived blocks, but none of these segments is ever "
+        "completely free."
+    ),
+    "rest": (
+        "Most of the unused memory is in empty segments. Requests from other streams or pools, or of "
+        "other sizes, cannot use them."
+    ),
 }
 
 
@@ -53,10 +59,11 @@ CHECK = Check(
     severity=f"High if `unused_ratio` is at least {percent(SEVERE_UNUSED)} or memory ran out, else medium.",
     notes="""
         The rule runs only if all block sizes are multiples of 512 bytes. Otherwise the file is a profile that was
-        converted to a snapshot. The cause is the first of these that applies. `pool`: at least half of `unused_bytes`
-        is in one private pool. `varying`: `varying_ratio` is at least 0.2. `small`: at least half is in small segments.
-        `pinned`: at least half is in segments with a block that is never released. `mixed`: at least half is in
-        segments with short-lived blocks. `rest`: other streams, pools or sizes.
+        converted to a snapshot. The finding names the first of these causes that applies. `pool`: at least half of
+        `unused_bytes` is in one private pool. `varying`: `varying_ratio` is at least 0.2. `small`: at least half of
+        `unused_bytes` is in small segments. `pinned`: at least half is in segments with a block that is never released.
+        `mixed`: at least half is in segments with short-lived blocks. `rest`: the unused memory belongs to other
+        streams, pools or sizes.
     """,
     cases=("", "pool", "varying", "small", "pinned", "mixed", "rest"),
 )

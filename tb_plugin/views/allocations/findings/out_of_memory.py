@@ -31,8 +31,9 @@ CHECK = Check(
     threshold="The history contains an `oom` event. The first 5 become findings.",
     severity="High.",
     notes="""
-        The cause is the first of these that applies. `gap`: a limit or an unrecorded block, if `pool_gap_bytes` is at
-        least `asked_bytes`. `pieces`: fragmented free memory, if `fits_joined`. `elsewhere`: other streams, pools or
+        The finding names the first of these causes that applies. `gap`: a limit or an unrecorded block, if
+        `pool_gap_bytes` is at least `asked_bytes`. `pieces`: fragmented free memory, if `fits_joined`.
+        `elsewhere`: other streams, pools or
         sizes, if `cache_free_bytes` plus `device_free_bytes` are at least `asked_bytes`. `one`: the request itself, if
         it is larger than all active bytes. `full`: too much memory is in use.
     """,

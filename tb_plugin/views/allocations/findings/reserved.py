@@ -56,7 +56,7 @@ def reserved_swings(device: DeviceLevels) -> Iterator[Notice]:
         "medium",
         f"{{swing_steps}} of {{steady_steps}} {plural(count, 'step')} return segments to the driver and reserve new ones, "
         f"{{swing_bytes}} per step. In total, {{segments_given}} {plural(len(given), 'segment is', 'segments are')} returned "
-        "and {segments_taken} reserved. Each of these calls waits for the GPU.",
+        "and {segments_taken} reserved. The driver call for each segment waits for the GPU.",
         recorder.todo(CHECK.advice_key()),
         [
             METRICS.figure("swing_steps", len(swinging)),

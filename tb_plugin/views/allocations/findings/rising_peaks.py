@@ -20,9 +20,9 @@ CHECK = Check(
     threshold="`rising_ratio` of at least 0.9 over 7 steps after the first. The last peak is at least 1.05 times the first.",
     severity="Medium.",
     notes="""
-        Memory retained from step to step explains at most half of the rise. `peak_growth_bytes`, `first_peak_bytes`,
-        `last_peak_bytes` and `peak_steps` describe the rise. `risen_bytes` is the growth of one stack from the first
-        peak to the last one, for the stack that grew most.
+        Memory retained from step to step explains at most half of the growth of the peak. `peak_growth_bytes`,
+        `first_peak_bytes`, `last_peak_bytes` and `peak_steps` describe this growth. One stack grew most: `risen_bytes`
+        is its growth from the first peak to the last peak.
     """,
 )
 
@@ -40,9 +40,11 @@ def rising_peaks(device: DeviceLevels) -> Iterator[Notice]:
     yield Notice(
         CHECK.id,
         "medium",
-        "Peak memory rises by {peak_growth_bytes} per step, from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} "
-        "steps. Retained memory does not grow: each step needs more at once. The largest increase is "
-        "{risen_bytes} from {allocation_line}.",
+        (
+            "Peak memory rises by {peak_growth_bytes} per step, from {first_peak_bytes} to {last_peak_bytes} "
+            "in {peak_steps} steps. Retained memory does not grow: each step needs more memory at the same "
+            "time than the step before. The largest increase is {risen_bytes} from {allocation_line}."
+        ),
         recorder.todo(CHECK.advice_key()),
         [
             *rise.figures,

@@ -230,11 +230,11 @@ def slow_nodes(data: JobData) -> list[Notice]:
             ]
             where = "Between {nodes}" if row["node_count"] == 2 else "On {nodes}"
             text = (
-                f"{where}, data moves slowly: collectives take {{slowdown}} times the median of the same "
+                f"{where}, data moves slowly: collectives take {{slowdown}} times as long as the median of the same "
                 f"collectives on {{node_sets}} sets "
                 "of nodes (bus bandwidth: {bus_bandwidth})."
             )
-            todo = "Check the cables, ports and switches there, and other traffic on them."
+            todo = "Check the cables, ports and switches of these nodes, and other traffic on the network."
             least = 1 + LEAST_PERCENT / 100
             share = values[at] * 2 / twice_median(values) - 1
             notices.append(
@@ -258,7 +258,7 @@ def bandwidth_series(data: JobData) -> list[Series]:
     classes = classes_of(found, pool, found.bytes)
     pool_of_class = pool[classes.first]
     sizes = np.unique(found.bytes[classes.first[np.isin(pool_of_class, shown)]])
-    subtitle = "median transfer per size; lines: fit of latency and bandwidth over all sizes"
+    subtitle = "points: median transfer time per size; lines: fit of latency and bandwidth over all sizes"
     if len(found) < len(every):
         subtitle += "; sizes below 512 B (latency only) are in the table Bandwidths"
     if len(sizes) > MAX_SIZES:

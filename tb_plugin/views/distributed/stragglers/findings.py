@@ -29,16 +29,27 @@ _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
 _UNEXPLAINED = 0.2
 _WHY = "A collective completes only after the last rank arrives, so one late rank delays all ranks."
 _TODO = {
-    COMPUTE: "Compare the work of this rank with the others: length and shapes of its input, or work that only it does.",
-    "communication": "Check its communication in other groups: slow transfers, or a link that other ranks share.",
+    COMPUTE: ("Compare this rank with other ranks: length and shapes of the input, or work that only this rank does."),
+    "communication": (
+        "Check the communication of this rank in other groups: slow transfers, or a link that other ranks share."
+    ),
     "copy": "Find the copies that only this rank makes: checkpoints, logging, unpinned batches.",
-    "input": "Compare its data loading: workers of the data loader, storage, sample sizes.",
-    "host": "Compare its host: other processes, CPU frequency and binding, garbage collection, or work that only this rank "
-    "does.",
-    "idle": "Record CPU activity as well: the trace does not show why its device is idle.",
-    "slow device": "Check its device: temperature, power limit, clock frequency, errors. Then swap it and check whether the "
-    "delay moves with it.",
-    "": "Compare its compute with the others: uneven input, a throttled device, or work that only this rank does.",
+    "input": (
+        "Compare the data loading of this rank with other ranks: workers of the data loader, storage, sample sizes."
+    ),
+    "host": (
+        "Compare the host of this rank with other hosts: other processes, CPU frequency and binding, "
+        "garbage collection, or work that only this rank does."
+    ),
+    "idle": "Record CPU activity as well: the trace does not show why the device of this rank is idle.",
+    "slow device": (
+        "Check the device of this rank: temperature, power limit, clock frequency, errors. Then swap the "
+        "device and check whether the delay moves with the device."
+    ),
+    "": (
+        "Compare the compute time of this rank with other ranks: uneven input, a throttled device, or "
+        "work that only this rank does."
+    ),
 }
 _COMPONENT_OF_CAUSE = {title: key for key, title in CAUSES.items()}
 
@@ -84,7 +95,7 @@ def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
         text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {report.each} ({{lost_share}})"
         text += _pattern_clause(report, worker, figures)
     text += _reason_sentences(report, worker, cells, figures)
-    text += f" It arrives last at {{last_share}} of {_collectives_phrase(report, row, figures)}."
+    text += f" This rank arrives last at {{last_share}} of {_collectives_phrase(report, row, figures)}."
     cause = str(cells.get("late_cause") or "")
     return Notice(
         rule="straggler",
@@ -121,8 +132,9 @@ def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
         METRICS.figure("job_steps", report.count),
     ]
     return (
-        "{worker} cost {worst_lost_ns} in step {worst_step} alone ({worst_lost_share} of that step): the others waited until "
-        "it arrived. Averaged over all {job_steps} steps, that is {lost_ns} per step ({lost_share})."
+        "{worker} cost {worst_lost_ns} in step {worst_step} alone ({worst_lost_share} of that step): "
+        "other ranks waited until {worker} arrived. Averaged over all {job_steps} steps, the cost is "
+        "{lost_ns} per step ({lost_share})."
     )
 
 
@@ -156,16 +168,16 @@ def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str,
     ]
     begin = " Before it arrived there, " if report.is_once(worker) else " Before it arrives, "
     did = {
-        COMPUTE: "it computes {late_cause_ns} longer than the others",
-        "communication": "it communicates {late_cause_ns} longer than the others in other groups",
-        "copy": "it copies {late_cause_ns} longer than the others while nothing computes",
-        "input": "its data loading takes {late_cause_ns} longer than that of the others",
-        "host": "its device is idle for {late_cause_ns} longer than the others, while its host is busy or late",
-        "idle": "it is idle for {late_cause_ns} longer than the others, without a recorded cause",
+        COMPUTE: "it computes {late_cause_ns} longer than other ranks",
+        "communication": "it communicates in other groups {late_cause_ns} longer than other ranks",
+        "copy": "its copies without simultaneous compute take {late_cause_ns} longer than on other ranks",
+        "input": "its data loading takes {late_cause_ns} longer than on other ranks",
+        "host": "its device is idle for {late_cause_ns} longer than other devices, while its host is busy or late",
+        "idle": "it is idle for {late_cause_ns} longer than other ranks, without a recorded cause",
     }
     if not report.on_devices:
-        did["host"] = "its host is busy or late for {late_cause_ns} longer than the others"
-        did["input"] = "its host loads data for {late_cause_ns} longer than the others"
+        did["host"] = "its host is busy or late for {late_cause_ns} longer than other hosts"
+        did["input"] = "its host loads data for {late_cause_ns} longer than other hosts"
     text = f"{begin}{did[excess.main]} ({{late_cause_share}} of the extra time)"
     kernels = report.kernels.get(worker)
     if (slow := report.slow_groups.get(worker, -1)) >= 0:
@@ -192,8 +204,8 @@ def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str,
         )
     figures.append(METRICS.figure("late_factor", first.factor))
     return (
-        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}. It is called as often, but each call takes "
-        "{late_factor} times as long: compare the sizes of its input."
+        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}. This rank calls it as often as other "
+        "ranks, but each call takes {late_factor} times as long: compare the sizes of its input."
     )
 
 
