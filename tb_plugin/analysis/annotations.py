@@ -29,14 +29,10 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
-<<<<<<< HEAD
 """Default RE2 pattern for grouping annotation names into phases.
 
 Names that differ only in matches of this pattern belong to the same phase.
 """
-=======
-"""Default RE2 pattern for text that may differ between annotation names of one phase."""
->>>>>>> k3
 # Placeholder for matched text in a phase name.
 ANY = "*"
 MOST_LEVELS = 64

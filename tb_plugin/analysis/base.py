@@ -48,14 +48,10 @@ class Traits:
     selected row, so the navigation does not include it.
     """
     cached: bool = False
-<<<<<<< HEAD
     """Whether the view's numbers for all steps are cached on disk.
 
     This is useful for numbers that are needed at every start.
     """
-=======
-    """Whether the view's numbers for all steps are cached on disk. Loading a profile always needs these numbers."""
->>>>>>> k3
     hidden: bool = False
     """Whether the page hides the view for profiles that lack its data. Otherwise, the page disables the view."""
     phase_note: str = "The numbers are not limited to a phase."
@@ -81,15 +77,11 @@ class Params:
     """Labels of the selected steps; None = all steps."""
     phase: str = ""
     pattern: str = ""
-<<<<<<< HEAD
     """RE2 pattern for grouping annotation names into phases.
 
     Names that differ only in matches of this pattern belong to the same phase. By default, the pattern matches
     numbers.
     """
-=======
-    """RE2 pattern for text that may differ between annotation names of one phase. Empty = numbers may differ."""
->>>>>>> k3
     table: str | None = None
     """Name of the requested table; None = the entire view."""
     sort: str | None = None
@@ -100,11 +92,7 @@ class Params:
     limit: int | None = 100
     """Maximum number of rows; None = no limit."""
     as_columns: bool = False
-<<<<<<< HEAD
     """Whether to return a ``ColumnTable``, which is intended for other programs."""
-=======
-    """Whether to return a ``ColumnTable``, the format for other programs."""
->>>>>>> k3
     extra: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
     """Ids of the rules that the log directory's settings exclude."""
@@ -178,11 +166,7 @@ class Part:
     steps: tuple[str, ...] = ()
     """Labels of the profile's steps. Analyses of several profiles select steps by these labels in ``answer``."""
     searched: bool = False
-<<<<<<< HEAD
     """Whether ``part`` already applied the search and filters, which then select events instead of table rows."""
-=======
-    """Whether ``part`` already applied the search and filters to events, so that they do not apply to table rows."""
->>>>>>> k3
 
     def remaining(self, params: Params) -> Params:
         """Returns ``params`` without the search and filters if ``part`` already applied them."""

@@ -34,19 +34,11 @@ class Sign(IntEnum):
     """The evidence by which a recomputation is recognized."""
 
     FRAME = 0
-<<<<<<< HEAD
     """The enclosing Python function runs forward code again."""
     FUNCTION = 1
     """The enclosing backward operator runs forward code again."""
     SEQUENCE = 2
     """The recomputed operators are inside a backward operator and have sequence numbers that no backward pass uses."""
-=======
-    """A Python function around the operators reruns forward code."""
-    FUNCTION = 1
-    """A backward operator around the operators reruns forward code."""
-    SEQUENCE = 2
-    """The operators are inside a backward operator and have sequence numbers that no backward pass uses."""
->>>>>>> k3
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,11 +54,7 @@ METRICS = SHARED.adding(
                 "Replicated",
                 "Parameters, gradients and optimizer state in equal blocks on every rank.",
             ),
-<<<<<<< HEAD
             "sharding_bytes": ("Freed by sharding", "Replicated bytes multiplied by (N - 1) / N, for N ranks."),
-=======
-            "sharding_bytes": ("Freed by sharding", "Replicated bytes, multiplied by (N - 1) / N, for N ranks."),
->>>>>>> k3
         },
     ),
     define(

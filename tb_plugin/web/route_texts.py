@@ -28,19 +28,11 @@ ROUTES = (
         "profile",
         "P, `start` (0/1, default 1), `retry` (0/1, default 0), `view`",
         (
-<<<<<<< HEAD
             "`Profile`. The request triggers loading of the profile unless `start=0`. `retry=1` loads the "
             "profile again after a failure. With `view=distributed`, a rank that has an up-to-date "
             "[summary](../summaries.md) is `ready`, and its trace is not read. A rank that has a summary but no "
             "trace is always `ready`, but all other views return 404. Poll this route while the profile loads: "
             "loading stops after 15 s without a poll. [HTTP interface](../http.md) explains the progress"
-=======
-            "`Profile`. The server starts to load the profile unless `start=0`. If loading failed, `retry=1` "
-            "starts it again. With `view=distributed`, a rank that has an up-to-date [summary](../summaries.md) "
-            "is `ready`, and its trace is not read. A rank that has a summary but no trace is always `ready`, but all other "
-            "views return 404. Poll this route while the profile loads: loading stops after 15 s without a "
-            "poll. [HTTP interface](../http.md) explains the progress"
->>>>>>> k3
         ),
     ),
     Route(
@@ -66,28 +58,17 @@ ROUTES = (
         "download/original",
         "P",
         (
-<<<<<<< HEAD
             "the original file of the profile (`Content-Disposition: attachment`). If the profile is a folder, "
             "the response is the main file of this folder. The status is 202 until the profile is loaded, and "
             "502 if the file has changed since then. If loading failed, the response contains the error"
-=======
-            "the unchanged file of the profile (`Content-Disposition: attachment`). For a folder, its main "
-            "file. The status is 202 until the profile is loaded. The status is 502 if the file has "
-            "changed since then. If loading failed, the response contains the error"
->>>>>>> k3
         ),
     ),
     Route(
         "download/window",
         "P, S, `start_ns`, `end_ns`, `packed` (0/1, default 0)",
         (
-<<<<<<< HEAD
             "the events that overlap the time range (default: the whole trace), as Chrome JSON for Perfetto. The "
             "export includes track names and launch arrows. `packed=1` returns a .gz file"
-=======
-            "the events that overlap the time range (default: the whole trace), as Chrome JSON for Perfetto. "
-            "The file includes track names and launch arrows. `packed=1` returns a .gz file"
->>>>>>> k3
         ),
     ),
     Route(

@@ -71,15 +71,9 @@ METRICS = SHARED.adding(
             "overwritten_calls": ("Overwritten", "Records overwritten before the first available record."),
             "groups_count": ("Groups", "Process groups with calls."),
             "first_sequence": ("First recorded", "Sequence number of the group's first recorded collective."),
-<<<<<<< HEAD
             "last_sequence": ("Last called", "Sequence number of the last called collective."),
             "finished_sequence": ("Last completed", "Sequence number of the last completed collective."),
-            "behind_sequences": ("Behind", "Last sequence number on any rank minus that of this rank."),
-=======
-            "last_sequence": ("Last called", "Sequence number of the last collective called."),
-            "finished_sequence": ("Last completed", "Sequence number of the last collective completed."),
             "behind_sequences": ("Lag", "Last sequence number on any rank minus that of this rank."),
->>>>>>> k3
             "ranks_called": ("Called by", "Ranks that made the call."),
             "ranks_finished": ("Completed by", "Ranks that completed the call."),
             "ranks_waiting": ("Waiting", "Ranks that made the call but did not complete it."),

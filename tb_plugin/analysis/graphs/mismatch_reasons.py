@@ -94,15 +94,10 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
 
 
 def too_often(source: str, graph: int) -> Refusal:
-<<<<<<< HEAD
-    """Returns the ``Refusal`` for a graph that has too many candidates to compare."""
-    return Refusal(source, graph, 0, "Too many recorded places have similar work, so not all of them were compared.")
-=======
     """Returns the refusal of a graph that has too many candidates to compare."""
     return Refusal(
         source, graph, 0, "The recording contains similar work too many times to compare all of it with the graph."
     )
->>>>>>> k3
 
 
 def short_name(name: str) -> str:

@@ -11,13 +11,8 @@ METRICS = SHARED.adding(
         {
             "launches": ("Launches", "Calls that launch kernels, copies or memsets."),
             "empty_queue_launches": ("Queue empty", "Launches that find an empty stream queue."),
-<<<<<<< HEAD
-            "short_launches": ("Short", "Launch calls that take longer than the launched kernel."),
-            "late_launches": ("Late starts", "Launches on an empty queue with a latency above the usual maximum."),
-=======
             "short_launches": ("Short kernels", "Launch calls that take longer than the launched kernel."),
-            "late_launches": ("Late starts", "Launches on an empty queue, above the maximum usual latency."),
->>>>>>> k3
+            "late_launches": ("Late starts", "Launches on an empty queue with a latency above the usual maximum."),
             "behind_launches": ("Behind unrecorded work", "Launches queued behind unrecorded work."),
             "repeats": ("Repeats", "Occurrences of the sequence."),
             "sequence_length": ("Length", "Kernels per sequence."),

@@ -167,11 +167,7 @@ METRICS = OF_DEVICES.adding(
                 "Bytes reserved although enough bytes were free.",
             ),
             "varying_bytes": ("Varying bytes", "Bytes allocated with varying shapes."),
-<<<<<<< HEAD
             "peak_without_bytes": ("Peak without block", "Peak allocated without this block and similar blocks."),
-=======
-            "peak_without_bytes": ("Peak without block", "Peak allocated without this and similar blocks."),
->>>>>>> k3
             "live_before_bytes": ("Live before", "Allocated bytes at the start of the window."),
         },
     ),

@@ -183,11 +183,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "last_step_bytes": ("After last step", "Bytes allocated at the end of the last step."),
             "delta_live_bytes": ("Change", "Bytes after the last step minus bytes after the first."),
             "live_bytes_at_step": ("Live", "Bytes allocated at step start."),
-<<<<<<< HEAD
-            "growth_score": ("Score", "Bytes per step multiplied by confidence."),
-=======
-            "growth_score": ("Growth score", "Bytes per step times confidence."),
->>>>>>> k3
+            "growth_score": ("Growth score", "Bytes per step multiplied by confidence."),
         },
     ),
     define(
@@ -228,11 +224,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "still_blocks": ("At both times", "Blocks allocated at both times."),
         },
     ),
-<<<<<<< HEAD
     define("two snapshots", "text", {"snapshot_figure": ("Figure", "Compared memory quantity.")}),
-=======
-    define("two snapshots", "text", {"snapshot_figure": ("Number", "Compared number.")}),
->>>>>>> k3
     define(
         "two snapshots",
         "bytes",

@@ -51,11 +51,7 @@ METRICS = SHARED.adding(
             "flow_moment_used_bytes": ("In use", "Bytes in use at the selected time."),
             "flow_moment_shared_bytes": ("Shared", "Sum of sizes minus bytes in use."),
             "unnamed_bytes": ("Unnamed", "Bytes of unnamed tensors at the selected time."),
-<<<<<<< HEAD
             "producer_moment_bytes": ("In use then", "Bytes in use by the producer at the selected time."),
-=======
-            "producer_moment_bytes": ("Live", "Bytes in use by the producer at the selected time."),
->>>>>>> k3
         },
     ),
     define(MOMENT, "ns", {"flow_moment_ns": ("Selected time", "Selected time.")}),

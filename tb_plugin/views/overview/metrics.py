@@ -138,13 +138,8 @@ METRICS = OF_RULES.adding(
         {
             "busiest_name": ("Name", "Range name with the most self time."),
             "longest_name": ("Name", "Range name with the most total time."),
-<<<<<<< HEAD
-            "unread_mark": ("Mark", "First unrecognised step name of the server."),
+            "unread_mark": ("Unknown name", "First unrecognised step name of the server."),
             "held_name": ("Name", "Profiler activity with the longest wait."),
-=======
-            "unread_mark": ("Unknown name", "First unrecognised step name."),
-            "held_name": ("Name", "Profiler work with the longest wait."),
->>>>>>> k3
             "largest_name": ("Name", "Name with the most time in the limiting part."),
             "largest_caller": ("Caller", "Operator with the most time in calls of this name."),
             "largest_line": ("Python line", "Python line with the most time in calls of this name."),
