@@ -17,11 +17,11 @@ Units are in the names of columns and facts: ``_ns`` is nanoseconds, ``_bytes`` 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import FLAGS, Params
 from tb_plugin.analysis.snapshot import export as memory

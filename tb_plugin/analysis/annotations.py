@@ -7,8 +7,8 @@ autograd threads that its thread waits for during ``backward()``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -39,8 +39,7 @@ MOST_PAIRS = 8_000_000
 _MAX_PATTERN_CHARS = 500
 
 
-@dataclass(frozen=True, eq=False)
-class Phases:
+class Phases(msgspec.Struct, frozen=True, eq=False):
     """``labels[i]`` is the name of phase ``i``; ``of`` maps each string id to its phase (-1 = not an annotation)."""
 
     labels: list[str]

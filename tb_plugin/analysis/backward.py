@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -86,8 +86,7 @@ class Tie(IntEnum):
     """By the matched operator just before it, whose gradient it accumulates."""
 
 
-@dataclass(frozen=True, eq=False)
-class BackwardOperators:
+class BackwardOperators(msgspec.Struct, frozen=True, eq=False):
     """Backward operator calls sorted by time, one per autograd node.
 
     The engine's ``evaluate_function`` call and the function call inside it count as one.

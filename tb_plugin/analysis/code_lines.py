@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -23,8 +23,7 @@ Int32 = npt.NDArray[np.int32]
 _HAS_LINE = re.compile(r"[(:][0-9]+\)")
 
 
-@dataclass(frozen=True, eq=False)
-class CodeLines:
+class CodeLines(msgspec.Struct, frozen=True, eq=False):
     """``of`` maps each row to an index into ``texts`` (-1 = unknown), with one extra entry for row -1."""
 
     of: Int32

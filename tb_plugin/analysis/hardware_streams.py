@@ -5,8 +5,7 @@ They may differ from the tracks of the timeline, where the work of a graph may h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,8 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class HardwareStreams:
+class HardwareStreams(msgspec.Struct, frozen=True, eq=False):
     """Stream names by number; the tracks come first, then streams without a track."""
 
     of: Int32

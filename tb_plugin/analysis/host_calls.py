@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +25,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class UnmatchedBackward:
+class UnmatchedBackward(msgspec.Struct, frozen=True):
     """Selected backward operators outside of all calls, whose forward operators are outside of all calls too."""
 
     operators: int
@@ -36,8 +34,7 @@ class UnmatchedBackward:
     host_ns: int
 
 
-@dataclass(frozen=True, eq=False)
-class HostCalls:
+class HostCalls(msgspec.Struct, frozen=True, eq=False):
     """Selected calls of modules or compiled code, sorted by time; ``parent`` is the index of the enclosing call.
 
     Virtual calls of replayed work come last (``graphs/scope_calls.py``). Times are in nanoseconds and exclude
@@ -68,8 +65,7 @@ class HostCalls:
     unmatched: UnmatchedBackward
 
 
-@dataclass(frozen=True, eq=False)
-class Called:
+class Called(msgspec.Struct, frozen=True, eq=False):
     """The calls of a view: host rows and captured scopes, with a key per callee."""
 
     row: Int64

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -63,8 +63,7 @@ _FRAMES_CHECKED = 8
 _MACHINERY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): ")
 
 
-@dataclass(frozen=True)
-class Thread:
+class Thread(msgspec.Struct, frozen=True):
     """A host thread. ``key`` is unique."""
 
     number: int

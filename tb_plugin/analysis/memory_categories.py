@@ -6,9 +6,9 @@ The rule does not depend on traces. Callers provide the stages in which each blo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -54,8 +54,7 @@ class When(IntEnum):
     CLEAR = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Lives:
+class Lives(msgspec.Struct, frozen=True, eq=False):
     """Lifetimes of memory blocks, one row per block.
 
     A forward pass starts with the first work of the model after another stage.

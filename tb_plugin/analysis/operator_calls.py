@@ -5,8 +5,7 @@ All operator tables are computed from them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,8 +30,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Calls:
+class Calls(msgspec.Struct, frozen=True, eq=False):
     """Selected operator calls, sorted by time if known; ``parent`` is the index of the enclosing call.
 
     Times are in nanoseconds. Virtual calls of replayed work come last (``graphs/scope_calls.py``).
@@ -190,8 +188,7 @@ def is_call(trace: TraceTable) -> Bool:
     return calls
 
 
-@dataclass(frozen=True, eq=False)
-class CallNesting:
+class CallNesting(msgspec.Struct, frozen=True, eq=False):
     """Nesting of operator calls, by trace row."""
 
     call: Int32

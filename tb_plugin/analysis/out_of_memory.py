@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -36,8 +35,7 @@ METRICS = SHARED.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Failures:
+class Failures(msgspec.Struct, frozen=True, eq=False):
     """Failed memory requests sorted by time, in bytes; -1 = unknown."""
 
     row: Int64

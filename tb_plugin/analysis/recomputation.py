@@ -5,9 +5,9 @@ Activation checkpointing is the common example.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -41,8 +41,7 @@ class Sign(IntEnum):
     """Operators inside a backward operator have sequence numbers that no backward pass uses."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recomputed:
+class Recomputed(msgspec.Struct, frozen=True, eq=False):
     """Recomputations: time ranges on a thread sorted by start, and the work launched there.
 
     Nested backward passes and transfers between pipeline stages are excluded.
@@ -215,8 +214,7 @@ def _pipeline_transfers(trace: TraceTable, work: Int64) -> Bool:
     return np.zeros(len(work), np.bool_) if roles is None else np.isin(work, roles.row[roles.among(*PIPELINE)])
 
 
-@dataclass(frozen=True, eq=False)
-class CalledIn:
+class CalledIn(msgspec.Struct, frozen=True, eq=False):
     """Recomputed modules: the outermost module of each recomputation's first operator (-1 = none)."""
 
     of: Int64

@@ -7,8 +7,8 @@ reach it at different points of a step.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -130,8 +130,7 @@ def counts_of(part: Part, name: str = FRAME) -> Counts:
     }
 
 
-@dataclass(frozen=True)
-class Repeated:
+class Repeated(msgspec.Struct, frozen=True):
     """States that ``ranks`` ranks replicate: ``alike`` are bytes by state; ``total`` is the bytes of the largest
     rank.
     """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -35,8 +35,7 @@ _PYTHON_LINE = re.compile(r"\(\d+\)")
 _THREAD_ENTRY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
+class Frames(msgspec.Struct, frozen=True, eq=False):
     """All frames of a trace sorted by time, regardless of the selected steps. Times are in nanoseconds."""
 
     row: Int64
@@ -46,8 +45,7 @@ class Frames:
     own_ns: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
+class Labels(msgspec.Struct, frozen=True, eq=False):
     """Frame labels: names without object addresses. The labels in ``REST`` come last."""
 
     of: Int32
@@ -55,8 +53,7 @@ class Labels:
     texts: pa.Array
 
 
-@dataclass(frozen=True, eq=False)
-class Starts:
+class Starts(msgspec.Struct, frozen=True, eq=False):
     """First calls of ``threading`` threads sorted by time, and the thread that each starts."""
 
     row: Int64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -39,8 +39,7 @@ _KIND[EventKind.KERNEL] = 0
 _KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
 
 
-@dataclass(frozen=True)
-class TrackName:
+class TrackName(msgspec.Struct, frozen=True):
     """Display name of a track."""
 
     title: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -34,8 +34,7 @@ _LAUNCHING = (CallRole.LAUNCH, CallRole.GRAPH, CallRole.COPY, CallRole.SET)
 _DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(msgspec.Struct, frozen=True, eq=False):
     ranges: Ranges
     first: Bool
     """Mask over ``recorded_launches``: launches whose delayed work proves unrecorded work."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+
+import msgspec
 
 from tb_plugin.errors import BadRequest
 
@@ -19,8 +20,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """A limit on the change of a fact; it fails above (``>``) or below (``<``) the limit."""
 
     text: str
@@ -31,8 +31,7 @@ class Gate:
     relative: bool
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """The result of a gate. ``change`` is a share for relative gates, None if no float can hold it."""
 
     gate: Gate

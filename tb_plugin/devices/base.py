@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import CallRole, EventKind
@@ -28,15 +29,14 @@ def no_backend(properties: Properties) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class DeviceFamily:
+class DeviceFamily(msgspec.Struct, frozen=True):
     """Names and patterns of one vendor. Patterns are searched in names, case-sensitive and not anchored."""
 
     id: str
     word: str = "GPU"  # name of its devices; "Device" if there is no common one
-    categories: Mapping[str, EventKind] = field(default_factory=dict)
+    categories: Mapping[str, EventKind] = msgspec.field(default_factory=dict)
     """Event category in lower case -> neutral kind, for all profiler generations."""
-    kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = field(default_factory=dict)
+    kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = msgspec.field(default_factory=dict)
     """For categories of mixed events: regular expressions of names, and the kind of such events."""
     lanes_by_stream: frozenset[str] = frozenset()
     """Categories whose events belong to the stream in their arguments, not to the thread."""
@@ -44,7 +44,7 @@ class DeviceFamily:
     """Regular expressions for device kernels that communicate."""
     collective_operators: tuple[str, ...] = ()
     """Regular expressions for host operators and annotations that are collectives."""
-    calls: Mapping[CallRole, tuple[str, ...]] = field(default_factory=dict)
+    calls: Mapping[CallRole, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Regular expressions for runtime and driver calls, by what they do."""
     counter_units: tuple[tuple[str, str], ...] = ()
     """Regular expressions for hardware counters and their units; the first match wins."""

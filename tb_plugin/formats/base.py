@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol, TypeVar, runtime_checkable
+
+import msgspec
 
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.table import Window
@@ -32,8 +33,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class FileSize:
+class FileSize(msgspec.Struct, frozen=True):
     """Size of a file, as far as it is known before reading."""
 
     stored_bytes: int
@@ -51,8 +51,7 @@ class FileSize:
         return stated if stated is not None and likely / 10 < stated < likely * 10 else likely
 
 
-@dataclass(frozen=True)
-class ListedFile:
+class ListedFile(msgspec.Struct, frozen=True):
     """A file found under the log directory; ``path`` is relative to it, with forward slashes."""
 
     path: str
@@ -61,8 +60,7 @@ class ListedFile:
     """Changes whenever the content may have changed (size, modification time, etag)."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A possible profile.
 
     A candidate claims its files. Where claims overlap, the strongest one wins.
@@ -100,8 +98,7 @@ class Candidate:
         return self.root or self.names[0]
 
 
-@dataclass(frozen=True)
-class JobInfo:
+class JobInfo(msgspec.Struct, frozen=True):
     """Distributed job that a profile names. Files do not identify their job, so these fields are compared."""
 
     rank: int
@@ -117,8 +114,7 @@ class JobInfo:
     first_step: int | None = None
 
 
-@dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(msgspec.Struct, frozen=True):
     """Options of a read.
 
     ``chunk_bytes`` bounds the text decoded at once; the result does not depend on it. ``window`` is the part to load,
@@ -134,8 +130,7 @@ class ReadOptions:
     """User pattern for step annotations (``TORCH_TRACE_STEPS``)."""
 
 
-@dataclass(frozen=True)
-class ReadState:
+class ReadState(msgspec.Struct, frozen=True):
     """Progress of a read: the fraction of the stored bytes, 0 to 1, and the decoded events.
 
     ``counts`` has the names of ``EventKind`` in lower case, "memory" (allocator events), "counter" and "other"
@@ -146,7 +141,7 @@ class ReadState:
     fraction: float
     events: int
     counts: Mapping[str, int]
-    head: Mapping[str, Any] = field(default_factory=dict)
+    head: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 Progress = Callable[[ReadState], None]

@@ -9,8 +9,9 @@ import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+import msgspec
 
 from tb_plugin.formats._chrome.sniffing import beginning
 
@@ -20,8 +21,7 @@ MAX_LISTED = 3  # more files of one kind are listed as their folder and a count
 _CACHED_PATHS = 1 << 16
 
 
-@dataclass(frozen=True)
-class Foreign:
+class Foreign(msgspec.Struct, frozen=True):
     """A kind of file that cannot be read as a profile."""
 
     text: str

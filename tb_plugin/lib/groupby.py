@@ -6,8 +6,7 @@ keys. Functions ``..._by`` take the group of each row and the number of groups.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -28,8 +27,7 @@ _SMALL = 2**15
 _DENSE_RANGE_FACTOR = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(msgspec.Struct, frozen=True, eq=False):
     """n rows in k groups: ``of`` is the group of each row, ``first`` the first row of each group."""
 
     of: Int64

@@ -5,8 +5,7 @@ Times are integer nanoseconds. A value is valid from its time to the next one's;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,8 +15,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(msgspec.Struct, frozen=True, eq=False):
     """``value[i]`` is valid in ``[time_ns[i], time_ns[i + 1])``, the last one forever; before the first it is
     ``before``.
 
@@ -29,8 +27,7 @@ class Curve:
     before: float = np.nan
 
 
-@dataclass(frozen=True, eq=False)
-class Bins:
+class Bins(msgspec.Struct, frozen=True, eq=False):
     """A curve in bins: mean over the known time, lowest and highest value; NaN if unknown."""
 
     mean: Float64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -28,8 +27,7 @@ CATEGORIES = (
 BEFORE = -1
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """PyTorch's action numbers. ``LEVEL`` marks files that report levels instead of actions."""
 
     LEVEL = 0
@@ -39,8 +37,7 @@ class Action:
     DESTROY = 4
 
 
-@dataclass(frozen=True, eq=False)
-class RawCategoryMemory:
+class RawCategoryMemory(msgspec.Struct, frozen=True, eq=False):
     """Memory changes in file order, as returned by a reader. ``bytes`` is negative for a decrease."""
 
     time_ns: Int64
@@ -54,8 +51,7 @@ class RawCategoryMemory:
     report: ReadReport
 
 
-@dataclass(frozen=True, eq=False)
-class CategoryMemory:
+class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Memory changes sorted by time. Rows about memory allocated before the recording are summed in ``before``."""
 
     origin_ns: int

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,8 +38,7 @@ SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """A process group as recorded by one rank. ``ranks`` is empty if unknown."""
 
     name: str
@@ -48,8 +46,7 @@ class Group:
     ranks: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """The rank's last enqueued, started and completed collective in one group, by sequence number (-1 = none)."""
 
     group_number: int
@@ -58,8 +55,7 @@ class Status:
     completed: int
 
 
-@dataclass(frozen=True, eq=False)
-class RawFlight:
+class RawFlight(msgspec.Struct, frozen=True, eq=False):
     """Records in file order, as returned by a reader."""
 
     records: pa.Table
@@ -72,8 +68,7 @@ class RawFlight:
     report: ReadReport
 
 
-@dataclass(frozen=True, eq=False)
-class Flight:
+class Flight(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Records sorted by number, with derived columns."""
 
     records: pa.Table

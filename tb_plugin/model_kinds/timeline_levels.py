@@ -7,7 +7,6 @@ in ``model/codec.py``), followed by a checksum: a stream reader stops before tha
 from __future__ import annotations
 
 import os
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from tb_plugin.storage.cache import put_atomically
 from tb_plugin.storage.checksum import is_stamped, stamp
 
 VERSION = 1
-_ITEMS = [field.name for field in fields(Items)]
+_ITEMS = Items.__struct_fields__
 _AGAIN = "It will be computed again: repeat the request."
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Final, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -49,14 +49,13 @@ def percent(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-@dataclass(frozen=True, eq=False)
-class Scene:
+class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A trace and the steps that rules look at: the chosen ones, else all."""
 
     trace: TraceTable
     chosen: tuple[str, ...] | None = None
     """Labels of the chosen steps, None = all."""
-    _of: dict[tuple[EventKind, ...], Int64] = field(default_factory=dict, init=False, repr=False)
+    _of: dict[tuple[EventKind, ...], Int64] = msgspec.field(default_factory=dict)
     """Rows by kind: several rules ask for the same."""
 
     @cached_property
@@ -297,8 +296,7 @@ NO_SAVING: Final = NoSaving.NO_SAVING
 """Nobody can tell from the trace what a fix would save."""
 
 
-@dataclass(frozen=True, eq=False)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True, eq=False):
     """Time that a fix removes: ``least`` for sure, ``most`` at best."""
 
     least: Change
@@ -310,13 +308,12 @@ class Bounds:
         return cls(change, change)
 
 
-@dataclass(frozen=True, eq=False)
-class Detection:
+class Detection(msgspec.Struct, frozen=True, eq=False):
     """What a rule detected. Raises TypeError without bounds of the saving or ``NO_SAVING``."""
 
     notice: Notice
     saving: Bounds | NoSaving
-    events: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    events: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     """Rows that show it, what matters most first."""
     takes_ns: int | None = None
     """What it takes in all steps: an upper bound of the saving. None: only ``saving`` limits it."""
@@ -328,8 +325,7 @@ class Detection:
             raise TypeError(f"The saving of {self.notice.rule} must be Bounds or NO_SAVING.")
 
 
-@dataclass(frozen=True, eq=False)
-class Rule:
+class Rule(msgspec.Struct, frozen=True, eq=False):
     """A rule: everything that findings, lists and docs/reference/rules.md say about it.
 
     Its texts are Markdown sentences. ``needs`` and ``notes`` may be empty.

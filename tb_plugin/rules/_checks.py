@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """A finding of a view: what docs/reference/rules.md says about it. Texts are Markdown sentences."""
 
     id: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -31,8 +30,7 @@ _REDUCES = ("all_reduce", "reduce_scatter", "reduce")
 """What gradients go through."""
 
 
-@dataclass(frozen=True, eq=False)
-class Collectives:
+class Collectives(msgspec.Struct, frozen=True, eq=False):
     """Collectives that begin in the steps, in order of their begins; nanoseconds."""
 
     row: Int64
@@ -58,7 +56,7 @@ class Collectives:
 
     def of(self, rows: Bool | Int64) -> Collectives:
         """Returns some of them."""
-        return Collectives(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Collectives(*(getattr(self, field)[rows] for field in self.__struct_fields__))
 
 
 @remembered

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -53,8 +53,7 @@ class For(IntEnum):
     """The data loader, the driver or the profiler waits, not the training itself."""
 
 
-@dataclass(frozen=True, eq=False)
-class HostWaits:
+class HostWaits(msgspec.Struct, frozen=True, eq=False):
     """Calls of a trace in which the host waits, in order of ``row``, and what each waits for."""
 
     row: Int64
@@ -191,8 +190,7 @@ def around(s: Scene, row: Int64, place: Int64) -> Ranges:
     return join(waits, intersect(s.covered(outermost(trace, place[mostly])), s.with_idle(waits)))
 
 
-@dataclass(frozen=True, eq=False)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True, eq=False):
     """Calls of the chosen steps that wait for one thing, made in enough of them to be worth a finding."""
 
     row: Int64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
@@ -34,8 +33,7 @@ PIECES = 200
 """So many of the longest pieces of a cause say what the host did meanwhile."""
 
 
-@dataclass(frozen=True)
-class LargestCause:
+class LargestCause(msgspec.Struct, frozen=True):
     """A cause of idle time, with the sentence, the figures and the link of a finding."""
 
     text: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -58,8 +58,7 @@ _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
 """What the host may be in that other rules speak about."""
 
 
-@dataclass(frozen=True, eq=False)
-class Starving:
+class Starving(msgspec.Struct, frozen=True, eq=False):
     """A device that waits for launches, and the launches of the steps."""
 
     call: Int64

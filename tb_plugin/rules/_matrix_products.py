@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,8 +30,7 @@ USUAL = 3
 """Large products reach half of a device's peak and more; a third leaves room for awkward shapes."""
 
 
-@dataclass(frozen=True, eq=False)
-class Products:
+class Products(msgspec.Struct, frozen=True, eq=False):
     """Kernels of operators that could use matrix units, with what these computed; 0 = not known."""
 
     row: Int64

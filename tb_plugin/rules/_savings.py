@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
@@ -44,8 +43,7 @@ NOTHING = LeftOut()
 _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
-@dataclass(frozen=True, eq=False)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, eq=False):
     """One finding: the rule, what is told, and the first of the events that show it (rows, what matters most first)."""
 
     rule: Rule
@@ -58,8 +56,7 @@ class Finding:
     table: Frame | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Findings:
+class Findings(msgspec.Struct, frozen=True, eq=False):
     """All findings of some steps, most to save first, and what mending all of them would save a step (nanoseconds)."""
 
     all: tuple[Finding, ...]
@@ -132,7 +129,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     limit = verdict.limit if verdict is not None else None
     found.sort(key=lambda each: (limit not in each.rule.limits, -each.share_ns, _LOUDEST.index(each.notice.severity)))
     if verdict is not None and verdict.limit is Limit.GPU and not found and not parts.failures:
-        verdict = dataclasses.replace(verdict, limit=Limit.NOTHING)
+        verdict = msgspec.structs.replace(verdict, limit=Limit.NOTHING)
     silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)
     looked = sum(look is not None and not look.is_silent and rule.id not in out for rule, look in looks.items())
     return Findings(
@@ -205,7 +202,7 @@ def _repeated(scene: Scene, change: Change) -> Change:
     """A change without host time that is spent once, whatever the program does afterwards: code is loaded all the same."""
     if not len(change.host) or not len(scene.once):
         return change
-    return dataclasses.replace(change, host=subtract(change.host, scene.once))
+    return msgspec.structs.replace(change, host=subtract(change.host, scene.once))
 
 
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:

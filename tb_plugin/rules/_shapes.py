@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -70,8 +70,7 @@ def arguments(trace: TraceTable) -> Arguments:
     return Arguments(place, np.append(trace.operators.shapes, MISSING), np.append(trace.operators.types, MISSING))
 
 
-@dataclass(frozen=True, eq=False)
-class Arguments:
+class Arguments(msgspec.Struct, frozen=True, eq=False):
     """For each row (one more for -1) its place among the operators with arguments; their texts by place."""
 
     place: npt.NDArray[np.int32]
@@ -89,8 +88,7 @@ class Arguments:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Extents:
+class Extents(msgspec.Struct, frozen=True, eq=False):
     """What shapes say of some operators, 0 = unknown: numbers in the largest input, and how many inputs are as large."""
 
     numbers: Int64

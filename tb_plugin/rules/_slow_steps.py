@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -107,8 +107,7 @@ def lengths(s: Scene) -> Int64:
     return host if not busy and np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
 
 
-@dataclass(frozen=True, eq=False)
-class Usual:
+class Usual(msgspec.Struct, frozen=True, eq=False):
     """What the usual steps take: their median, how far from it they are, and the bounds of what one would take."""
 
     median: int
@@ -137,8 +136,7 @@ def changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
     return Change(step=slow, step_ns=least), Change(step=np.append(slow, after), step_ns=np.append(most, late))
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A part of the steps, without a gap: how long each step is in it."""
 
     title: str
@@ -149,8 +147,7 @@ class Part:
     """What works then on a device, as the step breakdown calls it."""
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """What a rule of slow steps says."""
 
     text: str

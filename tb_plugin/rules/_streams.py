@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,8 +21,7 @@ LEVELS = 4
 """So far around the launch of a copy operators are looked at: copy_, clone, contiguous, reshape."""
 
 
-@dataclass(frozen=True, eq=False)
-class Streams:
+class Streams(msgspec.Struct, frozen=True, eq=False):
     """Work in order of streams and of time; copies count as of the class OTHER."""
 
     row: Int64
@@ -48,8 +46,7 @@ def streams(trace: TraceTable) -> Streams:
     return Streams(row, classes, trace.operator[row].astype(np.int64), first)
 
 
-@dataclass(frozen=True, eq=False)
-class Updates:
+class Updates(msgspec.Struct, frozen=True, eq=False):
     """Steps of optimizers on the host, and the device work that was launched in them; rows."""
 
     row: Int64

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 
 from tb_plugin.analysis.blocking_calls import profiler_waits
@@ -51,8 +51,7 @@ _ONCE: Mapping[Limit, Cause] = MappingProxyType(
 _NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 
 
-@dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, eq=False):
     """What limits a program; nanoseconds over all steps together."""
 
     limit: Limit

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from tb_plugin.analysis.forest import Forest
@@ -80,8 +79,7 @@ def _lower_precision(s: Scene) -> str:
     return " ".join(filter(None, (s.todo(RULE, case) for case in cases)))
 
 
-@dataclass(frozen=True)
-class MatrixEligible:
+class MatrixEligible(msgspec.Struct, frozen=True):
     """Shares of the kernel time that stands behind operators, 0..1 (0 without kernels)."""
 
     ratio: float

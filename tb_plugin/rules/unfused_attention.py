@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -48,8 +48,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Attention:
+class Attention(msgspec.Struct, frozen=True, eq=False):
     """Attention computed by several kernels: places among the work of all streams, and rows."""
 
     softmax: Int64

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -98,8 +98,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Runs:
+class Runs(msgspec.Struct, frozen=True, eq=False):
     """Kernels of runs that could be fused, in order of streams and time."""
 
     row: Int64

@@ -7,7 +7,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.errors import BadRequest, NotFoundError, UserError
@@ -37,8 +39,7 @@ _NUMBERS = re.compile(r"([0-9]{1,300})")
 PARTS = ("run", "worker", "span")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The name of a profile in a request; None means not given."""
 
     run: str | None = None

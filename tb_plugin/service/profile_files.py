@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
+
+import msgspec
 
 from tb_plugin.formats.base import Reader
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
 
-@dataclass(frozen=True)
-class Root:
+class Root(msgspec.Struct, frozen=True):
     """One log directory. ``name`` prefixes its runs (``--logdir_spec``); the default is its own name if there are
     several.
     """
@@ -21,8 +21,7 @@ class Root:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class SummaryFile:
+class SummaryFile(msgspec.Struct, frozen=True):
     """A listed rank summary and its root folder."""
 
     folder: Folder
@@ -34,8 +33,7 @@ class SummaryFile:
         return self.folder.locate(self.file.path)
 
 
-@dataclass(frozen=True, eq=False)
-class ProfileFiles:
+class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """One profile: its name in the picker and its files."""
 
     run: str

@@ -18,7 +18,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.payloads import State
@@ -85,8 +87,7 @@ class Load:
         return self.job.progress if self.job is not None else self.copy
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """The state of a profile; replaced as a whole, so that readers see consistent values."""
 
     state: State = "found"

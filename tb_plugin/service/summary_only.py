@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from msgspec.structs import replace
 
 from tb_plugin import registry
@@ -33,8 +32,7 @@ DO = "Open the log directory that has the trace."
 _ANEW = "Compute it again: torch-trace summarize."
 
 
-@dataclass(frozen=True)
-class OpenSummary:
+class OpenSummary(msgspec.Struct, frozen=True):
     """Asks for the profile in a rank summary. ``model`` is the model of the trace, ``where`` its name for users."""
 
     file: str | Located

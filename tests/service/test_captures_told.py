@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.findings import data_notices

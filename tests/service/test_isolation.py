@@ -7,11 +7,11 @@ import logging
 import pickle
 import pkgutil
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin import api, cli
 from tb_plugin.analysis.base import Params

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 
 from tb_plugin.lib.groupby import median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import MOST, Anchors, anchors_of
@@ -215,7 +216,7 @@ def test_what_was_seen_on_a_device_by_some_and_on_the_host_by_others_has_no_comm
 def test_a_table_of_clocks_holds_all_of_them() -> None:
     clocks = plant(3, [[0, 1, 2]]).clocks
     again = clocks_from(clocks_table(clocks, np.array([True, True, False])))
-    assert all((getattr(again, name) == values).all() for name, values in vars(clocks).items() if name != "begin_ns")
+    assert all((getattr(again, name) == values).all() for name, values in asdict(clocks).items() if name != "begin_ns")
 
 
 # ------------------------------------------------------------------------------------------- planted

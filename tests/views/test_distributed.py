@@ -9,7 +9,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.bus_bandwidth import bus_factor

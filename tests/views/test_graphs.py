@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.graphs.mismatch_reasons import short_name
 from tb_plugin.model.trace.graph_capture import Captured

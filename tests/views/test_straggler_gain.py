@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
 from tb_plugin.views.distributed.stragglers.cost_lower_bound import gained

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tb_plugin.analysis.thread_and_stream_names import main_thread, track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of

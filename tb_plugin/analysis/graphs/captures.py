@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,11 +28,10 @@ Bool = npt.NDArray[np.bool_]
 _MAKES = {CallRole.LAUNCH: EventKind.KERNEL, CallRole.COPY: EventKind.MEMCPY, CallRole.SET: EventKind.MEMSET}
 
 
-@dataclass(frozen=True, eq=False)
-class Recorded:
+class Recorded(msgspec.Struct, frozen=True, eq=False):
     """Launch sequences without scopes; ``source`` is the host row that launched each node."""
 
-    sequences: Sequences = field(default_factory=Sequences)
+    sequences: Sequences = msgspec.field(default_factory=Sequences)
     source: Int64 = no_rows(np.int64)
 
 

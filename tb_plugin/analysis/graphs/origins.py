@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -46,8 +46,7 @@ class Way(IntEnum):
     """Unmatched: only the scopes enclosing the graph launch are known."""
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(msgspec.Struct, frozen=True):
     """A capture that matches only the first nodes of a graph."""
 
     source: str
@@ -60,8 +59,7 @@ class Agreement:
         return f"{self.agreeing:,} of {self.nodes:,} nodes"
 
 
-@dataclass(frozen=True, eq=False)
-class Origins:
+class Origins(msgspec.Struct, frozen=True, eq=False):
     """``work`` contains the replayed rows in ascending order; ``scope`` is the index of each row's scope (-1 =
     unknown).
     """
@@ -70,12 +68,12 @@ class Origins:
     scope: Int32 = no_rows(np.int32)
     way: UInt8 = no_rows(np.uint8)
     """How each row's operator was matched. Without an operator, how its scope was matched."""
-    scopes: Scopes = field(default_factory=Scopes)
+    scopes: Scopes = msgspec.field(default_factory=Scopes)
     module_way: UInt8 = no_rows(np.uint8)
     """How each row's module or phase was matched; ``Way.GRAPH`` if unmatched."""
     refusals: tuple[Refusal, ...] = ()
     """Reasons for failed matches, one per graph and recording."""
-    agreements: Mapping[int, Agreement] = field(default_factory=dict)
+    agreements: Mapping[int, Agreement] = msgspec.field(default_factory=dict)
     """Graphs whose capture matches only their first nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,14 +23,13 @@ BITS = 32
 _LOW = (1 << BITS) - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Graphs:
+class Graphs(msgspec.Struct, frozen=True, eq=False):
     """Captured graphs as seen in replays: graph g has the nodes ``[begin[g], begin[g + 1])`` of the other columns.
 
     Nodes are device work only; -1 = missing.
     """
 
-    begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     kind: UInt8 = no_rows(np.uint8)
     name: Int32 = no_rows(np.int32)
     grid: Int32 = no_rows(np.int32)
@@ -54,19 +52,18 @@ class Graphs:
         return slice(int(self.begin[graph]), int(self.begin[graph + 1]))
 
 
-@dataclass(frozen=True, eq=False)
-class Replays:
+class Replays(msgspec.Struct, frozen=True, eq=False):
     """Graph launches sorted by time. Replay i ran the device rows ``work[begin[i]:begin[i + 1]]``, in graph order."""
 
     call: Int64 = no_rows(np.int64)
     """Row of the launch (-1 = not recorded)."""
-    begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     work: Int64 = no_rows(np.int64)
     graph: Int32 = no_rows(np.int32)
     """Graph number. Replays share it if their recorded graph id is equal; without ids, if their work is equal."""
     node: Int32 = no_rows(np.int32)
     """Index into ``graphs`` of each row's node (-1 = the replay differs from the others of its graph)."""
-    graphs: Graphs = field(default_factory=Graphs)
+    graphs: Graphs = msgspec.field(default_factory=Graphs)
     untied: int = 0
     """Number of device rows of graphs that have neither a launch nor a replay id."""
 

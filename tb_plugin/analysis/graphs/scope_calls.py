@@ -7,11 +7,12 @@ that also encloses the graph launch, with the same path of names, is the real ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.forest import Forest, with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
@@ -27,8 +28,7 @@ Bool = npt.NDArray[np.bool_]
 Number = TypeVar("Number", bound=np.generic)
 
 
-@dataclass(frozen=True, eq=False)
-class Bearers:
+class Bearers(msgspec.Struct, frozen=True, eq=False):
     """Real calls of a view: their parents, their labels, and the innermost one enclosing each launch."""
 
     parent: Int32
@@ -37,8 +37,7 @@ class Bearers:
     """Index of the innermost call enclosing each launch (-1 = none)."""
 
 
-@dataclass(frozen=True, eq=False)
-class InReplays:
+class InReplays(msgspec.Struct, frozen=True, eq=False):
     """Pairs of a call and a replay in which the call has work."""
 
     call: Int64 = no_rows(np.int64)
@@ -55,8 +54,7 @@ class InReplays:
         return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class ReplayedCalls:
+class ReplayedCalls(msgspec.Struct, frozen=True, eq=False):
     """Virtual calls. Their indices continue after those of the real calls."""
 
     scope: Int64

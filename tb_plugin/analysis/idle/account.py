@@ -7,8 +7,7 @@ call, and the latency from launch to work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +25,7 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Gaps:
+class Gaps(msgspec.Struct, frozen=True, eq=False):
     """Idle gaps of a device, sorted by time. ``next`` is the row of the work that ends each gap (-1 = none)."""
 
     start_ns: Int64
@@ -35,8 +33,7 @@ class Gaps:
     next: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Account:
+class Account(msgspec.Struct, frozen=True, eq=False):
     """Idle time of one device in segments sorted by time. The segments cover all gaps exactly."""
 
     gaps: Gaps

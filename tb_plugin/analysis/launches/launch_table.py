@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +25,7 @@ Bool = npt.NDArray[np.bool_]
 CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
 
 
-@dataclass(frozen=True, eq=False)
-class Launched:
+class Launched(msgspec.Struct, frozen=True, eq=False):
     """Launches of device work, one row per call, sorted by first work. Times are in nanoseconds."""
 
     row: Int64
@@ -54,7 +52,7 @@ class Launched:
 
     def of(self, chosen: Bool | Int64) -> Launched:
         """Returns the launches that a mask or indices select."""
-        return Launched(*(getattr(self, each.name)[chosen] for each in fields(self)))
+        return Launched(*(getattr(self, each)[chosen] for each in self.__struct_fields__))
 
 
 @remembered

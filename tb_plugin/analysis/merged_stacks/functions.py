@@ -6,11 +6,11 @@ counts once. The self times of all functions sum to the time of the stacks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.code_owner import package_of
@@ -107,8 +107,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
     return Frame("functions", "Functions", columns, pa.table(data), ("name",), "name", Sort(terms.key(own), True))
 
 
-@dataclass(frozen=True, eq=False)
-class _Paths:
+class _Paths(msgspec.Struct, frozen=True, eq=False):
     """Tree of the callers of a function: the function is the root, and callers are children."""
 
     label: Int64

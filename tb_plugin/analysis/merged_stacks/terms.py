@@ -6,16 +6,16 @@ Host and device time for a trace, or the units of a stack file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from tb_plugin.analysis.metrics import Metrics
 
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """The numbers to show, and their metric keys. ``weight`` is the sort order: "host" or "device"."""
 
     metrics: Metrics
@@ -23,7 +23,7 @@ class Terms:
     has_device: bool = False
     has_kinds: bool = True
     """Whether the kinds of frames are known (Python calls, operators and others)."""
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Replaces the metric keys of a trace; an empty key hides the number."""
 
     @property

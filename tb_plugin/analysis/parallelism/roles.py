@@ -6,9 +6,9 @@ They are determined by the kind of work and by the ranges that enclose its launc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -64,8 +64,7 @@ WORDS = {role.name.lower().replace("_", " "): role for role in Role}
 METHODS = {"pipeline": PIPELINE, "sharding": SHARDING, "offload": OFFLOAD, "experts": MOE}
 
 
-@dataclass(frozen=True, eq=False)
-class Roles:
+class Roles(msgspec.Struct, frozen=True, eq=False):
     """Device work with a role, in order of rows."""
 
     row: Int64

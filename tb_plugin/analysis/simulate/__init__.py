@@ -9,10 +9,10 @@ lead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import covered_work

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -12,17 +11,16 @@ from tb_plugin.lib.intervals import EMPTY, Ranges
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
+class Change(msgspec.Struct, frozen=True, eq=False):
     """A change of the program: ranges of host time that disappear, and reductions of device work."""
 
     host: Ranges = EMPTY
-    row: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    less_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    row: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
+    less_ns: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     """Reduction of each ``row``; negative if it takes longer."""
-    step: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    step: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     """Indices of simulated steps with a known reduction, without duplicates."""
-    step_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    step_ns: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     worth: int = 1
     """Number of recorded steps whose work one step does after the change."""
     awaited: bool = False

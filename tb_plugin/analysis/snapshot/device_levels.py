@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,8 +19,7 @@ Bool = npt.NDArray[np.bool_]
 HOST_NAME = "pinned host memory"
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceLevels:
+class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
     """One device of a snapshot: its slices of the tables. Its events are numbered from 0."""
 
     snapshot: Snapshot
@@ -69,8 +67,7 @@ class DeviceLevels:
         return np.flatnonzero((self.block("begin") <= event) & (self.block("freed") > event))
 
 
-@dataclass(frozen=True, eq=False)
-class Levels:
+class Levels(msgspec.Struct, frozen=True, eq=False):
     """Bytes after each event: index e + 1 is after event e, index 0 is before the first event."""
 
     allocated: Int64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -34,8 +33,7 @@ RISEN = 0.05
 LEAK_CONFIDENCE = 0.7
 
 
-@dataclass(frozen=True, eq=False)
-class Growth:
+class Growth(msgspec.Struct, frozen=True, eq=False):
     """Retained memory per allocation stack: one row per stack with blocks after the first or last step."""
 
     stack: Int64
@@ -123,7 +121,7 @@ def _growth(snapshot: Snapshot, place: int) -> Growth:
         confidence=confidence,
     )
     rows = np.flatnonzero((found.first_bytes > 0) | (found.last_bytes > 0))
-    return Growth(*(getattr(found, name)[rows] for name in found.__dataclass_fields__))
+    return Growth(*(getattr(found, name)[rows] for name in found.__struct_fields__))
 
 
 def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool) -> Int64:
@@ -152,8 +150,7 @@ def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: I
     return growing, np.where(sure, share * alike, 0.0)
 
 
-@dataclass(frozen=True)
-class Rise:
+class Rise(msgspec.Struct, frozen=True):
     """Rising memory peaks of the steps: event and bytes of the first and the last peak."""
 
     first: int
@@ -201,8 +198,7 @@ def rise_of(device: DeviceLevels) -> Rise | None:
     return Rise(first, last, int(peaks[0]), int(peaks[-1]), count - 1, rising)
 
 
-@dataclass(frozen=True, eq=False)
-class Live:
+class Live(msgspec.Struct, frozen=True, eq=False):
     """Allocated memory at the start of each step and at the end of the last one."""
 
     bytes: Int64
@@ -225,8 +221,7 @@ def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
     return Live(np.cumsum(change)[:-1], np.cumsum(number)[:-1])
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
+class Change(msgspec.Struct, frozen=True, eq=False):
     """Allocated memory at two moments, one row per allocation stack."""
 
     stack: Int64

@@ -6,8 +6,7 @@ the segment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,8 +22,7 @@ SMALL_PAGE = 2 << 20
 LARGE_PAGE = 20 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(msgspec.Struct, frozen=True, eq=False):
     """Live segments sorted by address. Adjacent parts of one expandable segment are merged."""
 
     address: Int64
@@ -61,8 +59,7 @@ class Rows:
         return np.maximum(high // page + -low // page, 0) * page
 
 
-@dataclass(frozen=True, eq=False)
-class Gaps:
+class Gaps(msgspec.Struct, frozen=True, eq=False):
     """Free ranges sorted by position; ``row`` is the index of each gap's segment."""
 
     row: Int64
@@ -70,8 +67,7 @@ class Gaps:
     size: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Moment:
+class Moment(msgspec.Struct, frozen=True, eq=False):
     """Memory of a device after an event. Blocks are sorted by position."""
 
     levels: DeviceLevels
@@ -211,8 +207,7 @@ def pinned_by(moment: Moment) -> Int64:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Obstacles:
+class Obstacles(msgspec.Struct, frozen=True, eq=False):
     """One row per segment: the adjacent blocks with the fewest live bytes that must be released to fit a request."""
 
     row: Int64

@@ -8,9 +8,9 @@ the viewport. Cells are nested, so each level can be built from any finer one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -39,8 +39,7 @@ MOST_NS = (1 << 63) - 1
 _MAX_DEPTH = np.iinfo(np.int16).max
 
 
-@dataclass(frozen=True, eq=False)
-class Items:
+class Items(msgspec.Struct, frozen=True, eq=False):
     """Items of a level, each merged from one or more adjacent events.
 
     ``first`` and ``last`` are the rows of an item's first and last event. ``longest`` is the row of its longest
@@ -55,16 +54,15 @@ class Items:
 
     def take(self, chosen: Int64 | slice) -> Items:
         """Returns the items at these indices."""
-        return Items(*(getattr(self, name)[chosen] for name in Items.__dataclass_fields__))
+        return Items(*(getattr(self, name)[chosen] for name in Items.__struct_fields__))
 
 
 def concatenate_items(several: Sequence[Items]) -> Items:
     """Concatenates items."""
-    return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__dataclass_fields__))
+    return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__struct_fields__))
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+class Level(msgspec.Struct, frozen=True, eq=False):
     """All items of a level, sorted by line, then start. Line i has the items ``bounds[i]`` to ``bounds[i + 1]``.
 
     ``merged`` is None if no events are merged.
@@ -83,8 +81,7 @@ class Level:
         return Items(first, first, first, np.ones(len(first), np.int32), trace.dur_ns[first])
 
 
-@dataclass(frozen=True, eq=False)
-class Pyramid:
+class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
     """All levels of one trace. Line i is drawn at ``depth[i]`` of the lane ``lane[i]``."""
 
     trace: TraceTable

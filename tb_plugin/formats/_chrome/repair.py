@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 MAX_MEND_BYTES = 4 << 20  # longer text is skipped: hostile text would take hundreds of times its size
 MAX_WALK_CHARS = 1 << 20  # the second stage takes Python time per token; real events are shorter
@@ -29,12 +30,11 @@ _SURROGATE = re.compile(
 )
 
 
-@dataclass
-class Repaired:
+class Repaired(msgspec.Struct):
     """A text that should now be JSON, and its repairs (codes of issues.TEXTS)."""
 
     text: str
-    reasons: set[str] = field(default_factory=set)
+    reasons: set[str] = msgspec.field(default_factory=set)
 
 
 def decode_text(raw: bytes) -> Repaired:

@@ -6,8 +6,8 @@ The text files are used; the database is only compared.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -26,8 +26,7 @@ _MEMORY_TITLES = ("Total Allocated(MB)", "Total Reserved(MB)")
 MAX_DIFFERENCES = 5  # differences in full; the others are counted
 
 
-@dataclass(frozen=True)
-class ComparedNumber:
+class ComparedNumber(msgspec.Struct, frozen=True):
     """A number in both sources, and the tolerance of the comparison."""
 
     value: float

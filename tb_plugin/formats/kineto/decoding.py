@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -50,8 +49,7 @@ class _Absent:
     """Marks a learned field that an event does not have. Compared by identity, one object per name."""
 
 
-@dataclass(frozen=True)
-class Learned:
+class Learned(msgspec.Struct, frozen=True):
     """An argument that the file uses and ``Args`` has no field for."""
 
     key: str  # name in the file

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import asdict
 
 from tb_plugin.devices import describe_all
 from tb_plugin.formats._chrome.columns import Values
@@ -156,7 +157,7 @@ class Reading:
         )
         texts = collector.interner.texts
         return RawTrace(
-            **vars(core),
+            **asdict(core),
             **name_flags(core, texts, collectives.row, own_communication(core, classes)),
             strings=StringTable(texts),
             devices=_devices(document.metadata, list(collector.rows.device_ids), memory),

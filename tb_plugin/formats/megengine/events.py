@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -52,8 +51,7 @@ def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
     return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
 
 
-@dataclass(frozen=True, eq=False)
-class Events:
+class Events(msgspec.Struct, frozen=True, eq=False):
     """All events on lanes, in file order. All columns except phase, times and ``number`` are string ids."""
 
     phase: UInt8

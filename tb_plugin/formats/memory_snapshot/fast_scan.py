@@ -8,9 +8,9 @@ texts, references, pairs of numbers, or lists of references.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +29,7 @@ _SALT = np.uint64(secrets.randbits(64))  # random, so that nobody can construct 
 ABSENT, NUMBER, REFERENCE, TEXT, PAIR, LIST, NONE, OTHER = range(8)
 
 
-@dataclass
-class Values:
+class Values(msgspec.Struct):
     """One field of the scanned events."""
 
     form: Bytes
@@ -53,8 +52,7 @@ class Values:
         return Values(self.form[rows], self.value[rows], self.extra[rows], self.memo[rows])
 
 
-@dataclass
-class Scan:
+class Scan(msgspec.Struct):
     """Events in a piece of a pickle, by start. They may have gaps."""
 
     start: Int64
@@ -62,7 +60,7 @@ class Scan:
     memo: Int64  # memo number of the event, as in ``Values.memo``
     memoized: Int64  # implicit memo numbers that each event uses
     is_explicit: Bool  # memo numbers are in the file
-    fields: dict[int, Values] = field(default_factory=dict)
+    fields: dict[int, Values] = msgspec.field(default_factory=dict)
 
     def run_from(self, at: int) -> tuple[int, int]:
         """Returns the range ``[first, last)`` of gapless events from a position on; empty if none starts there."""

@@ -6,8 +6,8 @@ The last blank separates stack and value; equal stacks are summed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,8 +24,7 @@ _EXAMINED_LINES = 50  # lines of the head that are examined
 _BATCH = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, eq=False)
-class Folded:
+class Folded(msgspec.Struct, frozen=True, eq=False):
     """Distinct stacks as text, and their values. ``lines`` counts the stacks of the file."""
 
     stacks: pa.Array

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -26,8 +25,7 @@ _LOOKS = re.compile(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(msgspec.Struct, frozen=True, eq=False):
     """The calls of all nodes as places; a place counts the nodes launched in it."""
 
     names: pa.Array

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -69,8 +68,7 @@ class _Profile(Struct):
     events: list[_Event] = []
 
 
-@dataclass(frozen=True, eq=False)
-class Profiles:
+class Profiles(msgspec.Struct, frozen=True, eq=False):
     """The places of all profiles; ``seen`` counts samples and events of the file, including dropped ones."""
 
     names: pa.Array

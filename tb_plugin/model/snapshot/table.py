@@ -9,10 +9,10 @@ last one have ``end`` ``NEVER``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -58,8 +58,7 @@ class State(IntEnum):
     ALLOCATED = 2
 
 
-@dataclass(frozen=True, eq=False)
-class Events:
+class Events(msgspec.Struct, frozen=True, eq=False):
     """Allocator events by device, in file order. -1 = absent, unless noted otherwise."""
 
     device: Int16 = no_rows(np.int16)
@@ -82,8 +81,7 @@ class Events:
     """String id of the category; only synthetic snapshots have one."""
 
 
-@dataclass(frozen=True, eq=False)
-class FinalSegments:
+class FinalSegments(msgspec.Struct, frozen=True, eq=False):
     """Segments at the time of the snapshot."""
 
     device: Int16 = no_rows(np.int16)
@@ -97,8 +95,7 @@ class FinalSegments:
     stack: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class FinalBlocks:
+class FinalBlocks(msgspec.Struct, frozen=True, eq=False):
     """Blocks at the time of the snapshot. ``segment`` is an index into FinalSegments."""
 
     segment: Int32 = no_rows(np.int32)
@@ -110,11 +107,10 @@ class FinalBlocks:
     stack: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class Stacks:
+class Stacks(msgspec.Struct, frozen=True, eq=False):
     """Distinct call stacks. Stack i has the frames ``frame[first[i]:first[i + 1]]``, innermost first."""
 
-    first: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    first: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     frame: Int32 = no_rows(np.int32)
     file: Int32 = no_rows(np.int32)
     """String id of the source file of each frame."""
@@ -125,8 +121,7 @@ class Stacks:
         return len(self.first) - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Annotations:
+class Annotations(msgspec.Struct, frozen=True, eq=False):
     """User annotations (``record_function``) during the history."""
 
     device: Int16 = no_rows(np.int16)
@@ -135,8 +130,7 @@ class Annotations:
     time_ns: Int64 = no_rows(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class RawSnapshot:
+class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
     """The contents of a snapshot file as columns, without derived data."""
 
     events: Events
@@ -162,8 +156,7 @@ class RawSnapshot:
     """Maximum number of events that the recorder keeps; None if not reported."""
 
 
-@dataclass(frozen=True, eq=False)
-class Blocks:
+class Blocks(msgspec.Struct, frozen=True, eq=False):
     """Memory blocks, sorted by device and first event. Blocks from before the history come first."""
 
     device: Int16
@@ -188,8 +181,7 @@ class Blocks:
     metadata: Int32
 
 
-@dataclass(frozen=True, eq=False)
-class Segments:
+class Segments(msgspec.Struct, frozen=True, eq=False):
     """Reserved address ranges, sorted by device and first event."""
 
     device: Int16
@@ -204,8 +196,7 @@ class Segments:
     end: Int32
 
 
-@dataclass(frozen=True)
-class Oddities:
+class Oddities(msgspec.Struct, frozen=True):
     """Numbers of inconsistencies in the history of a device."""
 
     unmatched_releases: int = 0
@@ -218,8 +209,7 @@ class Oddities:
     """Segments whose allocation or release contradicts other events."""
 
 
-@dataclass(frozen=True, eq=False)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """An allocator snapshot, ready for analysis."""
 
     events: Events

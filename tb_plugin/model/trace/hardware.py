@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
+
+GPU = "GPU"
 
 
-@dataclass(frozen=True)
-class DeviceFacts:
+class DeviceFacts(msgspec.Struct, frozen=True):
     """Names that profiles of one device family use for cores, operations, counters and links. Empty = none."""
 
     cores: tuple[tuple[str, str], ...] = ()
@@ -28,8 +29,7 @@ class DeviceFacts:
     """Regular expression for kernels that wait for data from another rank."""
 
 
-@dataclass(frozen=True)
-class DeviceInfo:
+class DeviceInfo(msgspec.Struct, frozen=True):
     """One device. ``id`` is the text of ``args.device``; None = unknown."""
 
     id: str
@@ -68,7 +68,7 @@ class DeviceInfo:
     """Memory bandwidth, in bytes per nanosecond."""
     link_bandwidth: float | None = None
     """Total bandwidth to other devices of the node, in bytes per nanosecond and one direction."""
-    word: str = "GPU"
+    word: str = GPU
     """Display word for the device: "GPU", "NPU", or "Device" for others such as a CPU."""
     facts: DeviceFacts | None = None
     """Names that profiles of this device family use; None = unknown."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True):
     """The fix for one finding. ``references`` are titles and URLs of external documents."""
 
     todo: str
@@ -18,8 +18,7 @@ class Advice:
 NO_ADVICE = Advice("")
 
 
-@dataclass(frozen=True)
-class ThreadRole:
+class ThreadRole(msgspec.Struct, frozen=True):
     """The role of a framework thread, recognized by its name or its events.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
@@ -34,8 +33,7 @@ class ThreadRole:
     """Whether all events of the thread must match."""
 
 
-@dataclass(frozen=True)
-class StageFrames:
+class StageFrames(msgspec.Struct, frozen=True):
     """Stack frames that identify training stages, as the tool writes them: ``path(line): function``.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
@@ -56,8 +54,7 @@ class StageFrames:
     """Forward code that a backward pass runs again."""
 
 
-@dataclass(frozen=True)
-class HostNames:
+class HostNames(msgspec.Struct, frozen=True):
     """Names of host work that delays a device: operators, annotations and Python calls.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
@@ -77,8 +74,7 @@ class HostNames:
     """Runtime calls that wait for another thread of the framework."""
 
 
-@dataclass(frozen=True)
-class OperatorNames:
+class OperatorNames(msgspec.Struct, frozen=True):
     """Names of operators by function. Patterns are regular expressions that match anywhere; "" matches nothing."""
 
     product: str = ""
@@ -111,8 +107,7 @@ class OperatorNames:
     """Backward operators that run forward code again."""
 
 
-@dataclass(frozen=True)
-class ParallelNames:
+class ParallelNames(msgspec.Struct, frozen=True):
     """Names in distributed training. Patterns are regular expressions that match anywhere; "" matches nothing.
 
     Ranges are annotations, operators and Python calls enclosing a launch.
@@ -152,8 +147,7 @@ class ParallelNames:
     """Keys of the extra columns with the sizes sent to and received from each rank."""
 
 
-@dataclass(frozen=True)
-class CompiledNames:
+class CompiledNames(msgspec.Struct, frozen=True):
     """Names in compiled code. Patterns are regular expressions that match anywhere; "" matches nothing."""
 
     lookup: str = ""
@@ -174,8 +168,7 @@ class CompiledNames:
     """Key of the extra column with the source file of a generated kernel."""
 
 
-@dataclass(frozen=True)
-class KernelFacts:
+class KernelFacts(msgspec.Struct, frozen=True):
     """Names of kernel properties in profiles (see ``OpenColumn``). The first one available is used."""
 
     type: tuple[str, ...] = ()
@@ -192,8 +185,7 @@ class KernelFacts:
     """Default columns in a list of kernels."""
 
 
-@dataclass(frozen=True)
-class StepPattern:
+class StepPattern(msgspec.Struct, frozen=True):
     """Annotation names of server iterations. If several patterns match a name, their data is combined.
 
     ``regex`` is an RE2 expression. Its named groups are listed in ``GROUPS`` of
@@ -214,13 +206,12 @@ class StepPattern:
     """A real trace file with such names; "" if the pattern was never checked."""
 
 
-@dataclass(frozen=True)
-class Recorder:
+class Recorder(msgspec.Struct, frozen=True):
     """Names used by one recording tool, and advice for its users."""
 
     id: str = ""
     name: str = ""
-    advice: Mapping[str, Advice] = field(default_factory=dict)
+    advice: Mapping[str, Advice] = msgspec.field(default_factory=dict)
     """Keys are rule ids, missing views (``view.kernels``), or a rule and its case (``.inference``)."""
     threads: tuple[ThreadRole, ...] = ()
     """Roles of threads in display order. The first match is used."""

@@ -12,11 +12,12 @@ column of a section is the index of the event.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.extra_columns import (
     AllocatorBlocks,
@@ -45,8 +46,7 @@ Bool = npt.NDArray[np.bool_]
 _YEAR_2000_NS = 946_684_800 * 10**9
 
 
-@dataclass(frozen=True, eq=False)
-class OperatorArgs:
+class OperatorArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of CPU operators and annotations. All are string ids (-1 = absent), except for the last two."""
 
     row: Int32 = no_rows(np.int32)
@@ -65,8 +65,7 @@ class OperatorArgs:
     """Value of ``Fwd thread id``; -1 = absent."""
 
 
-@dataclass(frozen=True, eq=False)
-class PythonArgs:
+class PythonArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of Python function calls and modules; -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
@@ -75,8 +74,7 @@ class PythonArgs:
     module_id: Int64 = no_rows(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceArgs:
+class DeviceArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of kernels, memcpys and memsets; -1 or NaN = absent."""
 
     row: Int32 = no_rows(np.int32)
@@ -98,16 +96,14 @@ class DeviceArgs:
     """String id of the copy direction, recorded in addition to the name."""
 
 
-@dataclass(frozen=True, eq=False)
-class ClippedRows:
+class ClippedRows(msgspec.Struct, frozen=True, eq=False):
     """Rows with an implausible recorded duration, which ``dur_ns`` of the table shortens (overflow.py)."""
 
     row: Int32 = no_rows(np.int32)
     recorded_ns: Int64 = no_rows(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class CallNames:
+class CallNames(msgspec.Struct, frozen=True, eq=False):
     """Names of runtime and driver calls whose role is known."""
 
     name: Int32 = no_rows(np.int32)
@@ -115,8 +111,7 @@ class CallNames:
     """``CallRole`` of the name."""
 
 
-@dataclass(frozen=True, eq=False)
-class CollectiveArgs:
+class CollectiveArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of collectives (record_param_comms and the kernels they launch); -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
@@ -135,8 +130,7 @@ class CollectiveArgs:
     """Global rank that receives; only for a send."""
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryEvents:
+class MemoryEvents(msgspec.Struct, frozen=True, eq=False):
     """Allocator events, sorted by time. They are not rows of the trace table.
 
     Absent totals are -1; absent addresses are 0.
@@ -155,8 +149,7 @@ class MemoryEvents:
     tid: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class CounterEvents:
+class CounterEvents(msgspec.Struct, frozen=True, eq=False):
     """Values of recorded counters, sorted by time. They are not rows of the trace table.
 
     A value is valid until the next value of its series.
@@ -176,8 +169,7 @@ class CounterEvents:
     tid: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class CounterSeries:
+class CounterSeries(msgspec.Struct, frozen=True, eq=False):
     """Reported properties of counter series. Series without properties are omitted.
 
     ``pid``, ``name`` and ``series`` as in ``CounterEvents``; -1 = not reported.
@@ -195,8 +187,7 @@ class CounterSeries:
     """String id of the device's ``DeviceInfo.id``."""
 
 
-@dataclass(frozen=True, eq=False)
-class Flows:
+class Flows(msgspec.Struct, frozen=True, eq=False):
     """Forward-backward arrows by flow id, in file order. Times are on the clock of the rows' ``start_ns``."""
 
     start_time_ns: Int64 = no_rows(np.int64)
@@ -207,8 +198,7 @@ class Flows:
     end_tid: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class ArrowEnds:
+class ArrowEnds(msgspec.Struct, frozen=True, eq=False):
     """Recorded arrows between events, in file order.
 
     Each end is a thread or stream and a time, on the clock of ``start_ns``. An arrow starts at the innermost event
@@ -230,8 +220,7 @@ class ArrowEnds:
     end_row: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class Arrows:
+class Arrows(msgspec.Struct, frozen=True, eq=False):
     """Recorded arrows between rows, sorted by (tail, head).
 
     Launches and forward operators have columns of their own instead.
@@ -245,8 +234,7 @@ class Arrows:
     """String id of the arrow's name."""
 
 
-@dataclass(frozen=True, eq=False)
-class AsyncRows:
+class AsyncRows(msgspec.Struct, frozen=True, eq=False):
     """Rows of asynchronous operations, which have no thread.
 
     Their ``tid`` names a track of the process (see lanes.py).
@@ -257,8 +245,7 @@ class AsyncRows:
     """Number of the operation. Rows of one operation nest."""
 
 
-@dataclass(frozen=True, eq=False)
-class RawTrace:
+class RawTrace(msgspec.Struct, frozen=True, eq=False):
     """Output of a reader: duration events in file order, with times as in the file, in nanoseconds.
 
     ``pid``, ``tid``, ``name`` and ``category`` are string ids. The ``row`` of a section is an index in file order.
@@ -283,28 +270,28 @@ class RawTrace:
     strings: StringTable
     devices: tuple[DeviceInfo, ...]
     report: ReadReport
-    operators: OperatorArgs = field(default_factory=OperatorArgs)
-    python: PythonArgs = field(default_factory=PythonArgs)
-    device_args: DeviceArgs = field(default_factory=DeviceArgs)
-    collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
-    memory: MemoryEvents = field(default_factory=MemoryEvents)
-    reported_memory: ReportedMemory = field(default_factory=ReportedMemory)
-    counters: CounterEvents = field(default_factory=CounterEvents)
-    counter_series: CounterSeries = field(default_factory=CounterSeries)
-    flows: Flows = field(default_factory=Flows)
-    arrows: ArrowEnds = field(default_factory=ArrowEnds)
-    process_names: Mapping[str, str] = field(default_factory=dict)
+    operators: OperatorArgs = msgspec.field(default_factory=OperatorArgs)
+    python: PythonArgs = msgspec.field(default_factory=PythonArgs)
+    device_args: DeviceArgs = msgspec.field(default_factory=DeviceArgs)
+    collectives: CollectiveArgs = msgspec.field(default_factory=CollectiveArgs)
+    memory: MemoryEvents = msgspec.field(default_factory=MemoryEvents)
+    reported_memory: ReportedMemory = msgspec.field(default_factory=ReportedMemory)
+    counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
+    counter_series: CounterSeries = msgspec.field(default_factory=CounterSeries)
+    flows: Flows = msgspec.field(default_factory=Flows)
+    arrows: ArrowEnds = msgspec.field(default_factory=ArrowEnds)
+    process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Process name for each pid text. Labels are appended in parentheses."""
-    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    thread_names: Mapping[tuple[str, str], str] = msgspec.field(default_factory=dict)
     """Thread name for each pair of pid text and tid text."""
-    process_order: Mapping[str, int] = field(default_factory=dict)
+    process_order: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Sort key for each pid text, ascending."""
-    thread_order: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    thread_order: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     """Sort key of the thread in its process, for each pair of pid text and tid text."""
     nth: Int64 | None = None
     """Nesting order of rows with equal start and end, outermost first; -1 = not recorded."""
-    asynchronous: AsyncRows = field(default_factory=AsyncRows)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    asynchronous: AsyncRows = msgspec.field(default_factory=AsyncRows)
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Top-level JSON values of the file, except for the event list."""
     base_time_ns: int | None = None
     """Offset from file time to time since 1970, in nanoseconds (baseTimeNanoseconds); None if unknown."""
@@ -313,21 +300,20 @@ class RawTrace:
     is_external_id_sure: bool = False
     """Whether the external id of device work always identifies the requesting operator, even across threads."""
     recorder: Recorder = UNKNOWN_RECORDER
-    calls: CallNames = field(default_factory=lambda: CallNames())
-    classes: ClassNames = field(default_factory=lambda: ClassNames())
+    calls: CallNames = msgspec.field(default_factory=lambda: CallNames())
+    classes: ClassNames = msgspec.field(default_factory=lambda: ClassNames())
     reported_steps: ReportedSteps | None = None
     """Steps reported by the profiler; None if they must be derived from rows."""
     others: tuple[OpenColumn, ...] = ()
     """Recorded properties without a dedicated column, under their name in the profile."""
     reported_tables: tuple[ReportedTable, ...] = ()
-    blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
-    totals: AllocatorTotals = field(default_factory=AllocatorTotals)
-    components: AllocatorTotals = field(default_factory=AllocatorTotals)
+    blocks: AllocatorBlocks = msgspec.field(default_factory=AllocatorBlocks)
+    totals: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
+    components: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
     """Memory allocated by software components of the device, by component."""
 
 
-@dataclass(frozen=True)
-class Track:
+class Track(msgspec.Struct, frozen=True):
     """One row group of the timeline: a CPU thread, a device stream, or asynchronous operations."""
 
     pid: str
@@ -344,8 +330,7 @@ class Track:
     """Process of the track in a merged file; -1 in other files, or if unknown."""
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(msgspec.Struct, frozen=True, eq=False):
     """Steps sorted by time; empty if none was recorded. Windows include device work (docs/concepts/time.md)."""
 
     label: tuple[str, ...] = ()
@@ -391,8 +376,7 @@ class Steps:
         return np.where((place >= 0) & (time_ns < np.append(end, 0)[place]), place, MISSING)
 
 
-@dataclass(frozen=True)
-class FullTrace:
+class FullTrace(msgspec.Struct, frozen=True):
     """Facts about the whole trace, if only a window was opened because the trace does not fit into memory."""
 
     end_ns: int
@@ -406,8 +390,7 @@ class FullTrace:
     """Start of the first device work; -1 if there is none."""
 
 
-@dataclass(frozen=True, eq=False)
-class Window:
+class Window(msgspec.Struct, frozen=True, eq=False):
     """The opened part of a trace: events that overlap ``[begin_ns, end_ns)``, relative to the start of the trace.
 
     Also includes launches of device work in the window, and device work launched in it. A launch and the end of its
@@ -424,8 +407,7 @@ class Window:
     full: FullTrace
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True):
     """The part of the file that the numbers cover, included in every payload.
 
     ``start_ns`` and ``end_ns`` are the limits of the opened part; ``fraction_read`` is its share of all events.
@@ -440,8 +422,7 @@ class Coverage:
     """The whole trace, if only a window was opened; otherwise None."""
 
 
-@dataclass(frozen=True, eq=False)
-class TraceTable:
+class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Duration events sorted by start, then longest first, then file order. Integer columns use -1 for "none".
 
     - ``parent``: for operators, modules and runtime calls, the innermost of these that encloses the row on its thread.
@@ -507,7 +488,7 @@ class TraceTable:
     totals: AllocatorTotals
     components: AllocatorTotals
     recorder: Recorder
-    captured: Captured = field(default_factory=Captured, metadata={"cached": False})
+    captured: Captured = msgspec.field(default_factory=Captured)
     """Data from another recording about the replayed graphs. The caller adds it; it is never stored with the trace."""
 
     def with_captured(self, captures: Iterable[tuple[Captured, StringTable]], source: str) -> TraceTable:

@@ -8,9 +8,9 @@ event that overlaps another only partly is flagged and drawn on a separate line.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,8 +25,7 @@ Bool = npt.NDArray[np.bool_]
 _SMALL = 2**15
 
 
-@dataclass(frozen=True, eq=False)
-class Nesting:
+class Nesting(msgspec.Struct, frozen=True, eq=False):
     """Nesting of rows, one value per row.
 
     ``parent`` is the index of the parent (-1 = none). ``depth`` is the line to draw the row on, which open rows

@@ -6,9 +6,11 @@ Their parts are gathered (``part_scheduler.py``), merged if the view needs it, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, view_params
@@ -43,8 +45,7 @@ OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[b
 _MAX_REMEMBERED = 64
 
 
-@dataclass(frozen=True, eq=False)
-class _Inputs:
+class _Inputs(msgspec.Struct, frozen=True, eq=False):
     """The inputs of an answer about all workers of a run."""
 
     entries: list[Entry]

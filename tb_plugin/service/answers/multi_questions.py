@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import ColumnTable, Params, Part
 from tb_plugin.analysis.view_entry import joining
@@ -25,8 +27,7 @@ from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.cache import put_atomically
 
 
-@dataclass(frozen=True)
-class WritePart:
+class WritePart(msgspec.Struct, frozen=True):
     """Asks to write the part of one profile to ``target``."""
 
     file: ModelFile
@@ -52,8 +53,7 @@ class WritePart:
         return models.part(self.file, analysis, self.params)
 
 
-@dataclass(frozen=True)
-class TakePart:
+class TakePart(msgspec.Struct, frozen=True):
     """Asks to write the part in a rank summary to ``target``."""
 
     summary: RankSummary
@@ -75,8 +75,7 @@ _UNPACKED_FACTOR = 5
 Source = str | RankSummary
 
 
-@dataclass(frozen=True)
-class WriteMergedPart:
+class WriteMergedPart(msgspec.Struct, frozen=True):
     """Asks to merge the parts of all workers of a run, as (worker, source) pairs, into ``target``."""
 
     parts: tuple[tuple[str, Source], ...]
@@ -147,8 +146,7 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
     ], {}
 
 
-@dataclass(frozen=True)
-class _Together:
+class _Together(msgspec.Struct, frozen=True):
     """A question about several profiles, as (worker, file of its part) pairs. ``steps`` is the text of a selection."""
 
     parts: tuple[tuple[str, str], ...]
@@ -171,8 +169,7 @@ class _Together:
         return table
 
 
-@dataclass(frozen=True)
-class AskMultiView(_Together):
+class AskMultiView(_Together, frozen=True):
     """Asks for the JSON of a view, or of one page of a table, about several profiles."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -183,8 +180,7 @@ class AskMultiView(_Together):
         return isolated(analysis_by_id(self.view_id).title, lambda: to_json(answer))
 
 
-@dataclass(frozen=True)
-class AskMultiCsv(_Together):
+class AskMultiCsv(_Together, frozen=True):
     """Asks for all matching rows of a table about several profiles as CSV."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -195,8 +191,7 @@ class AskMultiCsv(_Together):
         return as_csv(table.columns, table.data, table.matching)
 
 
-@dataclass(frozen=True)
-class AskMultiArrow(_Together):
+class AskMultiArrow(_Together, frozen=True):
     """Asks for a whole table about several profiles as an Arrow IPC stream."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:

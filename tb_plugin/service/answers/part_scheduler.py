@@ -8,9 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import CacheFileLost, CacheRefused, NotFoundError, TorchTraceError, UserError
@@ -33,20 +35,18 @@ if TYPE_CHECKING:
 _SUFFIX = ".part"
 
 
-@dataclass
-class State:
+class State(msgspec.Struct):
     """The parts of a group of profiles: available ones as (worker, source), waiting ones and failures."""
 
-    ready: list[tuple[str, Source]] = field(default_factory=list)
-    failed: list[tuple[str, UserError]] = field(default_factory=list)
-    waiting: list[Entry] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
+    ready: list[tuple[str, Source]] = msgspec.field(default_factory=list)
+    failed: list[tuple[str, UserError]] = msgspec.field(default_factory=list)
+    waiting: list[Entry] = msgspec.field(default_factory=list)
+    refused: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """(worker, reason) of parts that did not come from a summary or cluster and are computed here."""
     fraction: float = 0.0
 
 
-@dataclass(frozen=True)
-class _PartRequest:
+class _PartRequest(msgspec.Struct, frozen=True):
     """The request for one profile, and the name of its captures."""
 
     entry: Entry

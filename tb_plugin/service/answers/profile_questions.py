@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,8 +25,7 @@ from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.cache import put_atomically
 
 
-@dataclass(frozen=True)
-class AskView:
+class AskView(msgspec.Struct, frozen=True):
     """Asks for the JSON of a view, or of one page of a table (``params.table``)."""
 
     file: ModelFile
@@ -41,8 +39,7 @@ class AskView:
         return isolated(analysis.title, lambda: to_json(analysis.answer([part], self.params)))
 
 
-@dataclass(frozen=True)
-class AskCsv:
+class AskCsv(msgspec.Struct, frozen=True):
     """Asks for all matching rows of a table as CSV."""
 
     file: ModelFile
@@ -57,8 +54,7 @@ class AskCsv:
         return isolated(frame.title, lambda: as_csv(frame.columns, frame.data, rows))
 
 
-@dataclass(frozen=True)
-class AskArrow:
+class AskArrow(msgspec.Struct, frozen=True):
     """Asks for a whole table as an Arrow IPC stream."""
 
     file: ModelFile
@@ -83,8 +79,7 @@ class Numbers(msgspec.Struct, frozen=True):
     """Ids of rules that the log directory excludes."""
 
 
-@dataclass(frozen=True)
-class AskNumbers:
+class AskNumbers(msgspec.Struct, frozen=True):
     """Asks for facts and whole tables of views, and for their sentences.
 
     ``sentence_ids``: sentences only; ``counted_ids``: facts only, for views about several profiles.
@@ -125,17 +120,15 @@ class AskNumbers:
         return found
 
 
-@dataclass
-class _Views:
+class _Views(msgspec.Struct):
     """Contributions of views to ``Numbers``."""
 
-    facts: dict[str, Number] = field(default_factory=dict)
-    tables: dict[str, msgspec.Raw] = field(default_factory=dict)
-    notices: list[Notices] = field(default_factory=list)
+    facts: dict[str, Number] = msgspec.field(default_factory=dict)
+    tables: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+    notices: list[Notices] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class AskTiles:
+class AskTiles(msgspec.Struct, frozen=True):
     """Asks for some tiles of the timeline."""
 
     file: ModelFile
@@ -151,8 +144,7 @@ class AskTiles:
         )
 
 
-@dataclass(frozen=True)
-class WriteWindow:
+class WriteWindow(msgspec.Struct, frozen=True):
     """Asks to write the events of ``[start_ns, end_ns)`` as gzipped Chrome JSON to ``target``."""
 
     file: ModelFile
@@ -170,8 +162,7 @@ class WriteWindow:
         return self.target
 
 
-@dataclass(frozen=True)
-class WriteStacks:
+class WriteStacks(msgspec.Struct, frozen=True):
     """Asks to write merged stacks, gzipped, to ``target``."""
 
     file: ModelFile

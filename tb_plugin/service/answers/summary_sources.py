@@ -12,18 +12,18 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
+
+import msgspec
 
 from tb_plugin.analysis.base import Part
 from tb_plugin.errors import CacheFileLost, UserError
 from tb_plugin.service.loader import LEASE_SECONDS
 from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.compute import current_settings
 from tb_plugin.service.summaries.format import Settings, SummaryRefused, Wanted, check_values, content_of, unchecked
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import open_local
@@ -36,8 +36,7 @@ _MAX_COPIES = 16
 RETRY_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class RankSummary:
+class RankSummary(msgspec.Struct, frozen=True):
     """A local rank summary or the path of its copy, and the content it must have."""
 
     file: Located
@@ -105,8 +104,7 @@ class _ProfileSummaries(NamedTuple):
     summaries: tuple[RankSummary, ...]
 
 
-@dataclass
-class _Lease:
+class _Lease(msgspec.Struct):
     """Protects a copy in the cache while it is requested."""
 
     held: ExitStack
@@ -146,9 +144,12 @@ class Summaries:
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
         """Returns the summaries of a profile, preferred one first."""
-        found, settings = entry.files, current_settings()
+        found = entry.files
         if not found.summaries or entry.window:
             return ()
+        from tb_plugin.service.summaries.compute import current_settings
+
+        settings = current_settings()
         known = self._known.get(found)
         if known is None or (known.settings, known.folder) != (settings, self._store.folder):
             # A summary whose trace is not here may be of any size; that the trace has its name, says its place.

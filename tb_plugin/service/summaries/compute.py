@@ -18,6 +18,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
@@ -99,8 +101,7 @@ class Outcome:
     """Whether another attempt may succeed: a storage was unreachable."""
 
 
-@dataclass(frozen=True)
-class Summarize:
+class Summarize(msgspec.Struct, frozen=True):
     """Asks a worker process of this machine to summarise a rank."""
 
     job: RankJob

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, BinaryIO
 
@@ -104,8 +103,7 @@ class SummaryHeader(Struct, frozen=True):
     """The job that the profile reports."""
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Requirements on a summary: its files (None = any) and settings."""
 
     files: tuple[tuple[str, int], ...] | None

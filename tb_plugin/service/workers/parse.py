@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,8 +40,7 @@ from tb_plugin.storage.safe_open import Located
 from tb_plugin.views.overview.configuration import head_settings
 
 
-@dataclass(frozen=True)
-class Open:
+class Open(msgspec.Struct, frozen=True):
     """Asks to open a loaded profile and its cached parts before the first question."""
 
     file: ModelFile
@@ -52,8 +50,7 @@ class Open:
         _open_beside(registry.model_by_id(self.file.model), models.model(self.file), self.file.path)
 
 
-@dataclass(frozen=True)
-class AskOffered:
+class AskOffered(msgspec.Struct, frozen=True):
     """Asks for the views of a loaded profile with its captures: its summary was made without them."""
 
     file: ModelFile
@@ -64,8 +61,7 @@ class AskOffered:
         return _view_infos(_navigation_views(model), made, model.outline(made))[0]
 
 
-@dataclass(frozen=True)
-class Parse:
+class Parse(msgspec.Struct, frozen=True):
     """Asks to read local files, or the window of them that fits ``limits``, into the column file ``target``.
 
     ``files`` maps names in the profile to local paths; the Summary also goes to ``summary_target``.

@@ -7,8 +7,9 @@ A question is a small frozen object that is pickled for the worker. It knows how
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from tb_plugin.payloads import Figure
 
@@ -50,8 +51,7 @@ class Question(Protocol[Answer_co]):
         ...
 
 
-@dataclass(frozen=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """Asks for nothing, to warm up a worker."""
 
     def answer(self, models: OpenModels, report: Report) -> None:

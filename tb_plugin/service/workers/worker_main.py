@@ -16,8 +16,9 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
+
+import msgspec
 
 from tb_plugin.errors import UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
@@ -30,35 +31,30 @@ _PROGRESS_SECONDS = 0.1
 _LENGTH = struct.Struct("<Q")
 
 
-@dataclass(frozen=True)
-class Started:
+class Started(msgspec.Struct, frozen=True):
     """The first message of a worker: its libraries are loaded."""
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """A question is answered. ``resident_bytes`` is the memory of the worker, without shared file pages."""
 
     answer: object
     resident_bytes: int
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """A question was refused."""
 
     error: UserError
 
 
-@dataclass(frozen=True)
-class Bug:
+class Bug(msgspec.Struct, frozen=True):
     """A question met a bug: the text of its traceback."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Logged:
+class Logged(msgspec.Struct, frozen=True):
     """A log line of a worker, with its traceback if any."""
 
     level: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,16 +21,14 @@ STACKED = [CATEGORIES.index(category) for category in TITLES]
 """Indices of the categories in ``CATEGORIES``, bottom of the stack first."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A time window; both ends are included."""
 
     start_ns: int
     end_ns: int
 
 
-@dataclass(frozen=True)
-class Top:
+class Top(msgspec.Struct, frozen=True):
     """The maximum, and the time at which it is first reached."""
 
     time_ns: int

@@ -8,9 +8,9 @@ own time and its children sum to its total.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -42,8 +42,7 @@ MAX_NODES = 50_000
 """Maximum number of nodes; those with most time are included. An ancestor never has less time than its descendants."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+class _Rows(msgspec.Struct, frozen=True, eq=False):
     """Rows of the tree before merging: phases, then host calls, then device work."""
 
     parent: Int64

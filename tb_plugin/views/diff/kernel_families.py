@@ -6,8 +6,7 @@ device and several on another, such as layout changes. All are classified as con
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -37,8 +36,7 @@ PASSES = ("", "forward", "backward")
 """Pass of a kernel: "" = unknown, also for classes not in ``BY_OPERATOR``."""
 
 
-@dataclass(frozen=True, eq=False)
-class Families:
+class Families(msgspec.Struct, frozen=True, eq=False):
     """Class of each kernel, and its pass as an index into ``PASSES``."""
 
     kernel_class: UInt8

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -90,8 +89,7 @@ def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, I
     return nearest[owner].astype(np.int64), place[above[kept]], kept
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(msgspec.Struct, frozen=True, eq=False):
     """Operator paths of one side and their device work."""
 
     parent: Int32

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,8 +23,7 @@ as shown.
 PER_STEP, TOTAL = "step", "total"
 
 
-@dataclass(frozen=True)
-class PairedTable:
+class PairedTable(msgspec.Struct, frozen=True):
     """Key columns and measures to compare in a table of another view.
 
     If the table lacks a measure, its last one is used, since kernels have only one time.
@@ -70,8 +69,7 @@ RANGES = PairedTable(
 )
 
 
-@dataclass(frozen=True)
-class Scaling:
+class Scaling(msgspec.Struct, frozen=True):
     """Divisors of both sides: their numbers of selected steps, or 1 for totals."""
 
     per: str

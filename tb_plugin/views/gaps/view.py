@@ -8,8 +8,8 @@ busy. After an early launch, the work waited on the device.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -154,8 +154,7 @@ class Gaps(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(msgspec.Struct, frozen=True, eq=False):
     """Gaps as columns. ``next`` is the row of the work after the gap; ``streams`` is the number of streams with
     work.
 
@@ -311,8 +310,7 @@ def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
     return cause, time
 
 
-@dataclass(frozen=True, eq=False)
-class _HostActivity:
+class _HostActivity(msgspec.Struct, frozen=True, eq=False):
     """The longest activity of the launching thread during each gap, and its operator.
 
     Names are string ids (-1 = none).

@@ -7,8 +7,8 @@ All tables are based on the same calls (``operator_calls``). Device time without
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -77,8 +77,7 @@ _CORES = ("core_eligible", "core_self_ns", "core_self_ratio", "core_total_ns", "
 TIMES = ("host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
 
 
-@dataclass(frozen=True)
-class _Shown:
+class _Shown(msgspec.Struct, frozen=True):
     device: bool
     units: str
     """The vendor's name for matrix units; "" if there are none."""

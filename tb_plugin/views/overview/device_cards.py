@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import asdict
 
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.device_time import DeviceRatios, DeviceTime, compute_by_class

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.device_time import (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -28,8 +27,7 @@ ALL_THREADS = "all"
 """Selects all threads, including idle ones."""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """Options for merged stacks.
 
     ``threads`` are keys, ids or names. Empty selects all threads that are not idle; ``ALL_THREADS`` selects all.

@@ -5,12 +5,12 @@ Hardware counters are included.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.csv_table import cleaned
@@ -35,8 +35,7 @@ _TOTALS = {"aic_total_time": "aicore_time(us)", "aiv_total_time": "aiv_time(us)"
 MOST_COUNTERS = 512
 
 
-@dataclass(frozen=True, eq=False)
-class KernelRows:
+class KernelRows(msgspec.Struct, frozen=True, eq=False):
     """Kernels and their rows."""
 
     kernels: Kernels

@@ -6,8 +6,7 @@ duration on the rank that arrives last (``waiting.py``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,8 +30,7 @@ MAX_FITTED_SIZES = 64
 MAX_DEVIATION = 0.2
 
 
-@dataclass(frozen=True, eq=False)
-class Meetings:
+class Meetings(msgspec.Struct, frozen=True, eq=False):
     """Collectives with all ranks loaded, a known size and a known bus factor: one row per collective."""
 
     row: Int64
@@ -56,8 +54,7 @@ class Meetings:
         return len(self.row)
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True):
     """Linear fit of transfer time: ``latency_ns`` plus bus bytes divided by ``bandwidth`` (bytes per second)."""
 
     kind: str
@@ -183,8 +180,7 @@ def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Classes:
+class Classes(msgspec.Struct, frozen=True, eq=False):
     """Collectives grouped by equal keys: one row per class, sorted by key."""
 
     first: Int64

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +21,7 @@ END = "…"
 _CUT = "..."
 
 
-@dataclass(frozen=True)
-class Ranks:
+class Ranks(msgspec.Struct, frozen=True):
     """Ranks of a group. In a truncated list (``cut``), the last rank follows after a gap."""
 
     listed: tuple[int, ...]
@@ -51,8 +50,7 @@ def ranks_in(text: str) -> Ranks:
     return Ranks(tuple(map(int, re.findall(pattern, text))), _CUT in text)
 
 
-@dataclass(frozen=True)
-class ReportedGroup:
+class ReportedGroup(msgspec.Struct, frozen=True):
     """A process group that a worker lists."""
 
     worker: int
@@ -61,8 +59,7 @@ class ReportedGroup:
     description: str
 
 
-@dataclass(frozen=True, eq=False)
-class GroupColumns:
+class GroupColumns(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Group columns: one row per call. ``group`` and ``ranks`` are indices into ``names`` and ``listed``."""
 
     worker: Int64
@@ -84,8 +81,7 @@ class GroupColumns:
         return list(zip(*columns, strict=True)), groups.of
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(msgspec.Struct, frozen=True, eq=False):
     """Process groups of calls."""
 
     code: Int64

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -53,8 +53,7 @@ class Words:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class CollectiveMetadata:
+class CollectiveMetadata(msgspec.Struct, frozen=True, eq=False):
     """Metadata: one row per collective; -1 = unknown.
 
     Texts are numbers of Words; ``sent`` and ``received`` are string ids of the trace.
@@ -76,7 +75,7 @@ class CollectiveMetadata:
     @property
     def columns(self) -> dict[str, Int64]:
         """Returns the columns by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field: getattr(self, field) for field in self.__struct_fields__}
 
     def take(self, places: Int64) -> CollectiveMetadata:
         """Selects rows by index; -1 gives an unknown row."""
@@ -105,7 +104,7 @@ class CollectiveMetadata:
 def metadata_from_columns(count: int, **known: Int64) -> CollectiveMetadata:
     """Returns metadata from the given columns; all other columns are unknown."""
     nothing = np.full(count, MISSING, np.int64)
-    return CollectiveMetadata(**{field.name: known.get(field.name, nothing) for field in fields(CollectiveMetadata)})
+    return CollectiveMetadata(**{field: known.get(field, nothing) for field in CollectiveMetadata.__struct_fields__})
 
 
 class Facts:
