@@ -20,6 +20,7 @@ from tb_plugin.cli.exit_codes import BUG, NOTHING, OK, USAGE
 from tb_plugin.cli.terminal import Parser, complain, complain_of_bug, logged
 from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
+from tb_plugin.service.workers.lazy_arrow_functions import create_arrow_functions_lazily
 
 FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("none", "framework")
 # Choices of torch-trace stacks: FRAMES, WEIGHTS and FOLDS of views/stacks/options.py, SUFFIXES of
@@ -36,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _end_in_order()
     if argv is None:
         leave_out_pandas()
+        create_arrow_functions_lazily()
         gc.disable()
     try:
         with logged():

@@ -22,6 +22,7 @@ import msgspec
 
 from tb_plugin.errors import UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
+from tb_plugin.service.workers.lazy_arrow_functions import create_arrow_functions_lazily
 from tb_plugin.service.workers.question import Progress, Question
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def receive_question(stream: IO[bytes]) -> Question[object]:
 def main(memo_bytes: int) -> None:
     """Answers questions until the parent closes the pipe or ends; caches at most ``memo_bytes`` of numbers."""
     leave_out_pandas()
+    create_arrow_functions_lazily()
     # Ctrl-C reaches the whole process group: the parent decides what happens then.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
