@@ -42,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with logged():
             command = importlib.import_module(f"tb_plugin.cli.{arguments.command}")
-            gc.enable()  # nothing that was imported is garbage
+            gc.freeze()  # nothing that was imported is garbage
+            gc.enable()
             return int(getattr(command, arguments.command)(arguments))
     except UserError as error:
         complain(f"torch-trace: {error}")
