@@ -9,7 +9,6 @@ import numpy.typing as npt
 from tb_plugin.analysis.advice import read_more, todo_of
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.device_memory.records import devices_of, name_in
 from tb_plugin.analysis.metrics import CHOSEN_WINDOW, SHARED, WHOLE, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.lib.model_cache import remembered
@@ -81,11 +80,15 @@ def failures_of(trace: TraceTable) -> Failures:
         _recorded(trace, key, row) for key in (REQUESTED, ALLOCATED, RESERVED, DEVICE_TYPE, DEVICE_NUMBER)
     )
     is_host = kind == HOST_TYPE
+    if not len(row):
+        return Failures(row, requested, allocated, reserved, (), is_host)
+    from tb_plugin.analysis.device_memory.records import devices_of, name_in
+
     device = tuple(
         "" if each == MISSING else name_in(trace, each, MISSING if each == HOST_TYPE else at)
         for each, at in zip(kind.tolist(), number.tolist(), strict=True)
     )
-    for one in devices_of(trace) if len(row) else ():
+    for one in devices_of(trace):
         unknown = np.flatnonzero((allocated == MISSING) & np.array([name == one.name for name in device]))
         if one.has_totals and len(one.record):
             place = one.each_at(trace.start_ns[row[unknown]])

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.code_owner import ADDRESS, package_of
 from tb_plugin.lib.groupby import numbered, stable_order
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, of_kind
@@ -66,6 +65,8 @@ class Starts(msgspec.Struct, frozen=True, eq=False):
 @remembered
 def labels_of(trace: TraceTable) -> Labels:
     """Returns the label of every string in a trace."""
+    from tb_plugin.analysis.code_owner import ADDRESS
+
     encoded = pc.replace_substring_regex(trace.strings.array, ADDRESS, "").dictionary_encode()
     rest = pa.array([*REST.values()], encoded.dictionary.type)
     return Labels(encoded.indices.to_numpy().astype(np.int32), pa.concat_arrays([encoded.dictionary, rest]))
@@ -169,6 +170,8 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
     """Mask of internal framework calls: those made by framework code or by a module call."""
     name, kind = trace.name[row], trace.kind[row]
     # One more flag at the end is for frames without a parent.
+    from tb_plugin.analysis.code_owner import package_of
+
     framework = np.append(
         trace.strings.where(lambda text: package_of(text)[1])[name] & (kind == EventKind.PYTHON), False
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -13,12 +14,14 @@ from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.recorded_launches import LONG_AGO, Launches, recorded_launches, usual
 from tb_plugin.lib.intervals import EMPTY, Ranges, contains, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.steps.windows import PROFILER
 from tb_plugin.model.trace.table import TraceTable
+
+if TYPE_CHECKING:
+    from tb_plugin.analysis.recorded_launches import Launches
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -72,8 +75,12 @@ def any_unrecorded(trace: TraceTable) -> Ranges:
 @remembered
 def waits_for_unrecorded(trace: TraceTable) -> Bool:
     """Returns, for each of the ``recorded_launches``, whether its work waits for unrecorded work."""
+    from tb_plugin.analysis.recorded_launches import recorded_launches
+
     launches = recorded_launches(trace)
     waits = np.zeros(len(launches.row), np.bool_)
+    from tb_plugin.analysis.recorded_launches import usual
+
     for device in device_busy(trace):
         found = _found(trace, device)
         if not len(found.ranges):
@@ -91,6 +98,8 @@ def _on_empty_queue(launches: Launches) -> Bool:
 
 @remembered
 def _found(trace: TraceTable, device: int) -> _Found:
+    from tb_plugin.analysis.recorded_launches import recorded_launches
+
     launches, busy = recorded_launches(trace), device_busy(trace).get(device, EMPTY)
     none = np.zeros(len(launches.row), np.bool_)
     if device == MISSING:  # unknown device: the rows may come from several devices
@@ -110,6 +119,8 @@ def _found(trace: TraceTable, device: int) -> _Found:
     first = np.zeros(len(mine), np.bool_)
     first[np.unique(hardware_streams(trace).of[row].astype(np.int64) * len(began) + part, return_index=True)[1]] = True
     # The first work of a stream may wait, so it is no sample of the usual latency.
+    from tb_plugin.analysis.recorded_launches import usual
+
     limit = max(MIN_WAIT_NS, TIMES_USUAL * usual(idle[fresh & ~first & ~waits]))
     waited = np.flatnonzero(first & fresh & (idle > limit))
     # Any start on the device shows that it accepts launches.
@@ -177,6 +188,8 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
     It then waited for that work.
     """
+    from tb_plugin.analysis.recorded_launches import recorded_launches
+
     launches = recorded_launches(trace)
     others = (launches.call != MISSING) & (trace.device[launches.row] != device)
     row, call = launches.row[others], launches.call[others]
@@ -184,6 +197,8 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
     row, call = row[order], call[order]
     found = np.zeros(len(rows), np.bool_)
     own = trace.launch[rows]
+    from tb_plugin.analysis.recorded_launches import LONG_AGO
+
     for track in np.unique(trace.track[own]).tolist():
         asked, theirs = np.flatnonzero(trace.track[own] == track), trace.track[call] == track
         reach = np.maximum.accumulate(np.append(LONG_AGO, trace.ends(row[theirs])))
@@ -195,6 +210,8 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
 def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
     """Rows of the calls in ``wanted`` on threads that launch on this device only."""
+    from tb_plugin.analysis.recorded_launches import recorded_launches
+
     launches = recorded_launches(trace)
     known = launches.call != MISSING
     track, of = trace.track[launches.call[known]], trace.device[launches.row[known]]

@@ -19,7 +19,6 @@ from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import DeviceRatios, device_ratios, device_time
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
-from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import launching_threads, occupied
 from tb_plugin.analysis.recorded_share import is_sampled
@@ -129,9 +128,11 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     def idle(self) -> Mapping[Cause, Float64]:
         """Returns for how long a device idles in each step, by cause: means over the devices; empty without any."""
         steps, devices = self.steps, device_busy(self.trace)
-        found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
-        if not found or not len(steps.label):
+        if not devices or not len(steps.label):
             return {}
+        from tb_plugin.analysis.idle.account import idle_account
+
+        found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
         return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause}
 
     def idle_for(self, *causes: Cause) -> Float64:
@@ -142,6 +143,8 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     def after_idle(self, *causes: Cause) -> Int64:
         """Returns the work of the steps before which a device idled for these causes, the longest first."""
         rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        from tb_plugin.analysis.idle.account import idle_account
+
         for device in device_busy(self.trace):
             account = idle_account(self.trace, device)
             mine = np.isin(account.cause, causes)
@@ -158,6 +161,8 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         if not len(ranges):
             return ranges
         start, end = [ranges.start], [ranges.end]
+        from tb_plugin.analysis.idle.account import idle_account
+
         for device in device_busy(self.trace):
             gaps = idle_account(self.trace, device).gaps
             at = np.searchsorted(gaps.end_ns, ranges.end, side="right")

@@ -6,9 +6,7 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.host_activity import Host
 from tb_plugin.analysis.idle.metrics import METRICS as OF_IDLE
 from tb_plugin.analysis.idle.metrics import TITLES
 from tb_plugin.analysis.metrics import STEPS, define
@@ -52,6 +50,8 @@ def window(s: Scene) -> str:
 def largest_cause(s: Scene, device: str) -> LargestCause:
     """Returns the largest cause of a device's idle time."""
     place = next(i for i, each in enumerate(s.trace.devices) if each.id == device)
+    from tb_plugin.analysis.idle.account import idle_account
+
     time = idle_account(s.trace, place).by_cause(s.steps.start_ns, s.steps.end_ns)
     totals = {cause: int(each.sum()) for cause, each in time.items()}
     cause = max(totals, key=lambda each: totals[each])
@@ -76,12 +76,16 @@ def largest_cause(s: Scene, device: str) -> LargestCause:
 
 def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
     """What the threads that launched the next work were in longest during the longest pieces of a cause, and around it."""
+    from tb_plugin.analysis.idle.account import idle_account
+
     trace, account = s.trace, idle_account(s.trace, device)
     windows = union(s.steps.start_ns, s.steps.end_ns)
     length = measure_within(windows, account.start_ns, account.end_ns)
     mine = np.flatnonzero((account.cause == cause) & (length > 0))
     mine = mine[np.lexsort((account.start_ns[mine], -length[mine]))[:PIECES]]
     begin, end = account.start_ns[mine], account.end_ns[mine]
+    from tb_plugin.analysis.idle.host_activity import Host
+
     name, time, row = Host(trace, union(begin, end)).did_before(account.gaps.next[account.gap[mine]], begin, end)
     if not (name != MISSING).any():
         return {}

@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import device_busy
-from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import occupied
-from tb_plugin.analysis.launch_phases import launch_phases
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
@@ -74,6 +72,8 @@ class Starving(msgspec.Struct, frozen=True, eq=False):
 
 def launches_of(s: Scene) -> Int64:
     """Returns the launches of the steps' device work, each once."""
+    from tb_plugin.analysis.launch_phases import launch_phases
+
     launches = launch_phases(s.trace)
     return np.unique(launches.call[s.rows[launches.row] & (launches.call != MISSING)])
 
@@ -83,6 +83,8 @@ def waiting(s: Scene) -> Float64:
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
     found = [np.zeros(len(s.steps.label), np.int64)]
+    from tb_plugin.analysis.idle.account import idle_account
+
     for device in device_busy(s.trace):
         account = idle_account(s.trace, device)
         mine = np.isin(account.cause, LAUNCHING)

@@ -12,10 +12,8 @@ import pyarrow as pa
 from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.idle.host_activity import host_of
 from tb_plugin.analysis.idle.metrics import TITLES
 from tb_plugin.analysis.metrics import STEP, STEPS, define
 from tb_plugin.analysis.simulate import Change
@@ -217,6 +215,8 @@ def _parts(s: Scene) -> list[Part]:
     busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
     if len(devices) != 1:
         return busy + [Part(title, shares[name], cause) for name, (title, cause) in _HOST.items()]
+    from tb_plugin.analysis.idle.account import idle_account
+
     idle = idle_account(s.trace, devices[0]).by_cause(s.steps.start_ns, s.steps.end_ns)
     return busy + [Part(TITLES[cause][0], time, cause) for cause, time in idle.items()]
 
@@ -256,6 +256,8 @@ def _host_by_line(s: Scene) -> Times:
     trace, steps, lines = s.trace, s.steps, code_lines(s.trace)
     bounds = np.concatenate((steps.host_start_ns, steps.host_end_ns))
     rows, pieces, when = [], [], []
+    from tb_plugin.analysis.idle.host_activity import host_of
+
     for thread in s.threads:
         times, doing = host_of(trace).doing(thread)
         begin = distinct_values(times, bounds)[:-1]

@@ -7,7 +7,6 @@ import numpy as np
 
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.graphs.scope_calls import replayed_operators
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analysis.metrics import WHOLE, define
 from tb_plugin.analysis.severity import severity_of
@@ -97,6 +96,8 @@ def matrix_eligible(trace: TraceTable) -> MatrixEligible:
     plain = np.where(trace.uses_matrix_unit[kernels] == MatrixUse.NO, trace.dur_ns[kernels], 0)
     owner = position[trace.operator[kernels]]
     above = position[trace.operator[operators]]
+    from tb_plugin.analysis.graphs.scope_calls import replayed_operators
+
     replayed = replayed_operators(trace, kernels, operators, above, owner)
     parent = replayed.also(above, replayed.parent)
     own, without = (sum_by(replayed.owner, dur, len(parent)) for dur in (trace.dur_ns[kernels], plain))

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.driver_calls import set_up
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
 from tb_plugin.analysis.metrics import LINE, STEPS, define
@@ -283,6 +282,8 @@ def _table(trace: TraceTable, found: Runs) -> Frame:
 
 def _names(trace: TraceTable, rows: Int64) -> str:
     names = trace.strings.take(trace.name[rows]).to_pylist()
+    from tb_plugin.analysis.demangle import readable_names
+
     return _ARROW.join(str(better or name) for name, better in zip(names, readable_names(names), strict=True))
 
 

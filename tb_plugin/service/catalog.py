@@ -18,7 +18,6 @@ from tb_plugin.payloads import Catalog, Problem, ReadInfo, RunInfo, Skipped, Spa
 from tb_plugin.service.discovery.ignore_file import Ignore
 from tb_plugin.service.discovery.merged_files import Merged, Ranks
 from tb_plugin.service.discovery.scan import Discovery, Scanner
-from tb_plugin.service.perfetto_address import perfetto_url
 from tb_plugin.service.profile_files import ProfileFiles, Root
 from tb_plugin.service.states import Changes, Entry
 
@@ -267,6 +266,8 @@ class ProfileCatalog:
         for entry in entries:
             found = entry.files
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
+        from tb_plugin.service.perfetto_address import perfetto_url
+
         return Catalog(
             logdir=_displayed_roots(self.roots),
             scanning=not self._first.is_set(),

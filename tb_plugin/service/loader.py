@@ -22,7 +22,6 @@ from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.states import Entry, Load
-from tb_plugin.service.summary_only import OpenSummary
 from tb_plugin.service.workers.kernel_rules import class_rules
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.service.workers.memory_estimate import local_file_sizes, peak_memory_bytes, unseen_sizes
@@ -240,6 +239,8 @@ class Loader:
 
     def _open_summary(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
         (file,) = paths.values()
+        from tb_plugin.service.summary_only import OpenSummary
+
         question = OpenSummary(file, model_of(entry.files.reader).id, entry.files.url)
         job = self._workers.submit(question, key=os.fspath(file), about=entry.files.url)
         load.reading(job, "", False)

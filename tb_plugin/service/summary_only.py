@@ -9,8 +9,8 @@ from tb_plugin import registry
 from tb_plugin.errors import NotFoundError, UnreadableTrace
 from tb_plugin.payloads import ViewInfo
 from tb_plugin.service.profile_files import ProfileFiles
+from tb_plugin.service.summaries import VIEW
 from tb_plugin.service.summaries.format import (
-    VIEW,
     SummaryHeader,
     SummaryRefused,
     Wanted,

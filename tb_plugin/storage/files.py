@@ -19,14 +19,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from tb_plugin.errors import NotFoundError, StorageError, TorchTraceError
-from tb_plugin.storage import clouds, local
+from tb_plugin.storage import local
 from tb_plugin.storage.listing import Listing, StoredFile
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
 from tb_plugin.storage.safe_open import Located, open_regular
 from tb_plugin.storage.secrets import clean_logs, redact
-from tb_plugin.storage.times import nanoseconds
 from tb_plugin.storage.urls import SCHEME, expand, scheme_of
-from tb_plugin.storage.writing import write_below
 
 log = logging.getLogger("torch_trace")
 
@@ -118,6 +116,8 @@ class Folder:
         """Writes a file below the directory, atomically. Raises StorageError."""
         fs, root = (None, self.url) if self.is_local else _filesystem(self._real)
         try:
+            from tb_plugin.storage.writing import write_below
+
             write_below(fs, root, path, content)
         except Exception as error:  # every backend raises its own
             raise self._refused(error, path) from error
@@ -257,6 +257,8 @@ class Folder:
         return listing
 
     def _list_remote(self) -> Listing:
+        from tb_plugin.storage import clouds
+
         try:
             root, found = self._find()
         except StorageError as error:
@@ -331,6 +333,8 @@ def open_local(path: str | Located) -> BinaryIO:
 def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is_first: bool) -> None:
     try:
         if is_first:
+            from tb_plugin.storage import clouds
+
             clouds.check_credentials(fs)
         fs.invalidate_cache()
         found = fs.find(root, detail=True)
@@ -348,6 +352,8 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
 
     scheme = scheme_of(url) or "file"
     clean_logs()
+    from tb_plugin.storage import clouds
+
     try:
         address = clouds.address_of(url, anonymous)
         # What a person configured for fsspec (FSSPEC_S3_ANON=1, ...) wins.
@@ -386,6 +392,8 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
     # Which content it is; times only where the store states nothing better, that of creation last.
     stated = [str(info[key]) for key in (*_VERSIONS, *_CHANGES, "created") if info.get(key)]
     changed = next((info[key] for key in (*_CHANGES, "created") if info.get(key)), None)
+    from tb_plugin.storage.times import nanoseconds
+
     return StoredFile(relative, size, "-".join([str(size), *stated[:1]]), nanoseconds(changed))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ SEEDS = sampled(range(100), range(6))
 
 def without(planned: Plan, worker: int) -> float:
     """What the plan gains in all without the delays of one."""
-    usual = replace(planned, delay=lambda r, s, p: {} if r == worker else planned.delay(r, s, p))
+    usual = dataclasses.replace(planned, delay=lambda r, s, p: {} if r == worker else planned.delay(r, s, p))
     return float(job(planned).step_ns.sum() - job(usual).step_ns.sum())
 
 

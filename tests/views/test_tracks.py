@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
 import pytest
@@ -111,7 +112,7 @@ def test_streams_are_called_by_their_work_in_natural_order() -> None:
 def test_a_stream_of_copies_says_where_they_go(copies: list[Work], title: str) -> None:
     built = trace().op("a", at=0, dur=5).launches(kernel("gemm", 5, stream=7))
     for copy in copies:
-        built.on_device(replace(copy, stream=20, at=10))
+        built.on_device(dataclasses.replace(copy, stream=20, at=10))
     assert titles(built.table())[1] == f"Stream 20 · {title}"
 
 

@@ -9,6 +9,7 @@ lead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,12 @@ from msgspec.structs import replace
 from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Change
-from tb_plugin.analysis.simulate.dependencies import Queue, queue_of
-from tb_plugin.analysis.simulate.replay import EITHER_EARLY, ON_TIME, leads_of
 from tb_plugin.lib.intervals import Ranges, contains, covered_before, intersect, measure, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
+
+if TYPE_CHECKING:
+    from tb_plugin.analysis.simulate.dependencies import Queue
 
 __all__ = ["Change", "saved", "together"]
 
@@ -126,12 +128,14 @@ def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
     )
 
 
-Program = Callable[[TraceTable, Queue, Sequence[Change], Steps, bool], Int64]
+Program = Callable[[TraceTable, "Queue", Sequence[Change], Steps, bool], Int64]
 
 
 def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """Time saved by each change on the slowest device, in nanoseconds."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
+    from tb_plugin.analysis.simulate.dependencies import queue_of
+
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
     if not queues:
         return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
@@ -148,6 +152,8 @@ def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequ
 
 def _saved_once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
     """How much earlier the recording ends, plus a constant that is equal for all changes."""
+    from tb_plugin.analysis.simulate.replay import ON_TIME, leads_of
+
     leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
@@ -161,6 +167,8 @@ def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change]
     of the host alone, of the device alone, or half of the growth if each waits for the other. Work still queued at
     the start recurs at the end and is not saved.
     """
+    from tb_plugin.analysis.simulate.replay import EITHER_EARLY, leads_of
+
     leads = leads_of(trace, queue, changes, steps, careful, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device
     more = (queue.last_ns - int(steps.host_end_ns[-1])) - (queue.first_ns - int(steps.host_start_ns[0]))

@@ -25,7 +25,6 @@ from tb_plugin.formats.kineto.device_counters import of_devices
 from tb_plugin.formats.kineto.events import Event
 from tb_plugin.formats.kineto.filenames import READER_ID, process_in
 from tb_plugin.formats.kineto.identity import identify
-from tb_plugin.formats.kineto.survey import KinetoSurvey
 from tb_plugin.formats.kineto.torch_2_14 import bound, completed, concatenate_arrows, dependencies, intern_regions
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.steps.annotations import with_own
@@ -60,6 +59,8 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns bounds, steps and work of the file. Raises what ``read`` raises."""
+        from tb_plugin.formats.kineto.survey import KinetoSurvey
+
         surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
         with passed(source, options, surveying, Decoding(), progress):
             return surveying.finish()

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, view_params
-from tb_plugin.analysis.skipped_workers import LeftOut
 from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled
 from tb_plugin.payloads import Profile
 from tb_plugin.service import mapped_part
-from tb_plugin.service.answers.multi_questions import Source, WriteMergedPart
 from tb_plugin.service.answers.part_scheduler import PartScheduler, progress
 from tb_plugin.service.answers.step_selection import chosen_steps
 from tb_plugin.service.answers.summary_sources import RankSummary
@@ -27,10 +25,12 @@ from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import Loader, code_stamp
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summary_only import WHY
 from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request_dedup import Desk
 from tb_plugin.storage.cache import FileStore
+
+if TYPE_CHECKING:
+    from tb_plugin.service.answers.multi_questions import Source
 
 # How often inputs may change or vanish before a waiting caller gives up.
 CHANGES = 10
@@ -125,8 +125,12 @@ class MultiProfileAnswers:
             return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
         if not state.ready:
             raise state.failed[0][1]
+        from tb_plugin.service.summary_only import WHY
+
         away = tuple(worker for worker, error in state.failed if error.what == WHY)
         failed = tuple((worker, error.what) for worker, error in state.failed if error.what != WHY)
+        from tb_plugin.analysis.skipped_workers import LeftOut
+
         told = [*LeftOut(failed, away).params()]
         if state.refused:
             told.append(("refused", _by_reason(state.refused)))
@@ -181,6 +185,8 @@ class MultiProfileAnswers:
         Raises UserError.
         """
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
+        from tb_plugin.service.answers.multi_questions import WriteMergedPart
+
         for _ in range(CHANGES):
             if any(map(self._team.summaries.refusal, summaries)):
                 return None

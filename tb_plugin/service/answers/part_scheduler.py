@@ -18,19 +18,18 @@ from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import CacheFileLost, CacheRefused, NotFoundError, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_by_id, formats_of, model_of
-from tb_plugin.service.answers.multi_questions import Source, WritePart
 from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import LEASE_SECONDS, Loader
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.format import VIEW
-from tb_plugin.service.summary_only import missing_trace_error
+from tb_plugin.service.summaries import VIEW
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
 from tb_plugin.storage.cache import FileStore
 
 if TYPE_CHECKING:
     from tb_plugin.service.answers.background_parts import ClusterParts
+    from tb_plugin.service.answers.multi_questions import Source
 
 _SUFFIX = ".part"
 
@@ -134,12 +133,16 @@ class PartScheduler:
             state.refused.append((entry.files.worker, f"its summary {summary}"))
             self._advance(asked, state, wait, several)
         else:
+            from tb_plugin.service.summary_only import missing_trace_error
+
             state.failed.append((entry.files.worker, missing_trace_error(entry.files, summary)))
 
     def _advance(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         try:
             if not entry.files.is_present:
+                from tb_plugin.service.summary_only import missing_trace_error
+
                 raise missing_trace_error(entry.files)
             path = self._computed(asked, state, wait, several)
         except UserError as error:
@@ -195,6 +198,8 @@ class PartScheduler:
             job = self._jobs.get(key)
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
+                from tb_plugin.service.answers.multi_questions import WritePart
+
                 question = WritePart(opened.file, asked.analysis.id, asked.params, target)
                 job = self._workers.submit(question, key=entry.path, about=entry.files.url)
                 self._jobs[key] = job

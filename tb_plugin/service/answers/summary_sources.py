@@ -14,7 +14,7 @@ from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -24,10 +24,12 @@ from tb_plugin.errors import CacheFileLost, UserError
 from tb_plugin.service.loader import LEASE_SECONDS
 from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.format import Settings, SummaryRefused, Wanted, check_values, content_of, unchecked
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
+
+if TYPE_CHECKING:
+    from tb_plugin.service.summaries.format import Settings, Wanted
 
 _COPY = ".ttsummary"
 # Remote summaries copied at a time.
@@ -69,6 +71,8 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
     made: list[Part] = []
     refused: dict[int, Refusal] = {}
     places: list[int] = []
+    from tb_plugin.service.summaries.format import SummaryRefused, content_of, unchecked
+
     for place, summary in enumerate(summaries):
         try:
             with open_local(summary.file) as stream:
@@ -85,6 +89,8 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
                     "The copy of a rank summary is missing.", summary.file.path, "It will be copied again."
                 ) from error
             refused[place] = Refusal(f"cannot be read ({error.what})", for_now=True)
+    from tb_plugin.service.summaries.format import check_values
+
     try:
         check_values(made)
     except SummaryRefused:
@@ -153,6 +159,8 @@ class Summaries:
         known = self._known.get(found)
         if known is None or (known.settings, known.folder) != (settings, self._store.folder):
             # A summary whose trace is not here may be of any size; that the trace has its name, says its place.
+            from tb_plugin.service.summaries.format import Wanted
+
             wanted = Wanted.of(found.files if found.is_present else None, settings)
             named = tuple(self._rank_summary(file, wanted) for file in found.summaries)
             known = self._known[found] = _ProfileSummaries(settings, self._store.folder, named)

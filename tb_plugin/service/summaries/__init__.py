@@ -1,1 +1,4 @@
 """Rank summaries: found, loaded, computed, written."""
+
+# The view whose parts are summaries.
+VIEW = "distributed"

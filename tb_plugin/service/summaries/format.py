@@ -32,8 +32,6 @@ from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.storage.checksum import sealed, unsealed
 from tb_plugin.storage.listing import StoredFile
 
-# The view whose part it contains.
-VIEW = "distributed"
 FORMAT = 1
 _NO_ROOM = f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})"
 _TOO_MANY = "reports too many steps"
