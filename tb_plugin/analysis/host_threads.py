@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -36,6 +37,7 @@ _PYTHON_WAITS = {
 _C_WAITS = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv|recv_into"
 
 
+@cache
 def _waits() -> re.Pattern[str]:
     """Matches waits in the forms ``file(line): function``, ``Class.function (file:line)`` and C functions."""
     files = {file.replace(".py", r"\.py").replace("/", r"[/\\]"): names for file, names in _PYTHON_WAITS.items()}
@@ -53,8 +55,6 @@ def _waits() -> re.Pattern[str]:
     return re.compile("|".join(ways))
 
 
-# Calls that wait for another thread, a clock or input: locks, queues, sleep, sockets.
-WAITS = _waits()
 # Minimum wait share of an idle thread.
 MOSTLY = 0.95
 _WORK = (EventKind.OPERATOR, EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION)
@@ -94,7 +94,7 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
     count = int(frames.thread.max()) + 1
     chosen = select_rows(trace, *rows).rows[frames.row]
     own = np.where(chosen, frames.own_ns, 0)
-    waits = trace.strings.where(lambda text: WAITS.fullmatch(text) is not None)[trace.name[frames.row]]
+    waits = trace.strings.where(lambda text: _waits().fullmatch(text) is not None)[trace.name[frames.row]]
     host = np.bincount(frames.thread, weights=own, minlength=count).astype(np.int64)
     wait = np.bincount(frames.thread[waits], weights=own[waits], minlength=count).astype(np.int64)
     works = np.zeros(count, np.bool_)

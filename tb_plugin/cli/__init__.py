@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tb_plugin import __version__
 from tb_plugin.cli.exit_codes import BUG, NOTHING, OK, USAGE
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Without ``argv`` it owns the process and may change global state.
     """
-    arguments = _parser().parse_args(argv)
+    arguments = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
     _end_in_order()
     if argv is None:
         leave_out_pandas()
@@ -69,19 +69,14 @@ def _end_in_order() -> None:
             signal.signal(number, lambda signum, frame: sys.exit(128 + signum))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = Parser(prog="torch-trace", description="Show where the time of a PyTorch training run goes.")
     parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_report(commands.add_parser("report", help="print the numbers of profiles"))
-    _add_diff(commands.add_parser("diff", help="compare two profiles; fail if a number grew too far"))
-    _add_stacks(commands.add_parser("stacks", help="write stacks for a flame graph or for speedscope"))
-    _add_summarize(
-        commands.add_parser(
-            "summarize", help="compute summaries of ranks, so that the view Distributed opens without the traces"
-        )
-    )
-    _add_doctor(commands.add_parser("doctor", help="list which files were found or skipped, and why"))
+    for name, (what, add_options) in _COMMANDS.items():
+        command = commands.add_parser(name, help=what)
+        if name in argv:  # the options of the others would be created for nothing
+            add_options(command)
     return parser
 
 
@@ -227,3 +222,15 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
     return int(text)
+
+
+_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "report": ("print the numbers of profiles", _add_report),
+    "diff": ("compare two profiles; fail if a number grew too far", _add_diff),
+    "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
+    "summarize": (
+        "compute summaries of ranks, so that the view Distributed opens without the traces",
+        _add_summarize,
+    ),
+    "doctor": ("list which files were found or skipped, and why", _add_doctor),
+}

@@ -35,6 +35,7 @@ _SAMPLED_OBJECTS = 32
 # A union of types would be created anew in each call.
 _ARROW = (pa.Table, pa.ChunkedArray, pa.Array)
 _NUMBER = (int, float, type(None))
+_NUMBERS = frozenset({int, float, bool, type(None)})
 _TEXT = (str, bytes)
 _DICT = (dict, MappingProxyType)
 _LIST = (tuple, list, set, frozenset)
@@ -201,7 +202,13 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
         return _OBJECT_BYTES + len(value)
     parts = list(_parts(value))
     measured = parts[:_SAMPLED_OBJECTS] if len(parts) > 4 * _SAMPLED_OBJECTS else parts
-    size = sum(_walk(part, own, found) for part in measured)
+    size = 0
+    for part in measured:
+        if type(part) not in _NUMBERS:
+            size += _walk(part, own, found)
+        elif (number := id(part)) not in found and number not in own:
+            found[number] = _OBJECT_BYTES
+            size += _OBJECT_BYTES
     if len(measured) < len(parts):
         found[-who] = size * (len(parts) - len(measured)) // len(measured)
         size += found[-who]

@@ -228,7 +228,7 @@ CARDS = {
     "idle_facts": "",
     "steps_of_devices": "",
     "outside_steps": "outside_steps",
-    "device_cards.cores_breakdown": "",
+    "core_kinds.cores_breakdown": "",
     "unknown_notices": "",
 }
 
