@@ -165,7 +165,7 @@ def read(path: Path, budget_mb: int) -> None:
     """Reads a profile as a worker process does; with a budget, the window from the first step on that fits into it."""
     from tb_plugin.formats import READERS
     from tb_plugin.formats.base import FileSize, ReadOptions, no_progress
-    from tb_plugin.formats.format_entry import windowed
+    from tb_plugin.formats.format_entry import as_windowed_reader
     from tb_plugin.model.trace.assemble import assemble
     from tb_plugin.model.trace.window import WindowRequest, choose
     from tb_plugin.service.workers.memory_estimate import peak_memory_bytes, room_bytes
@@ -179,7 +179,7 @@ def read(path: Path, budget_mb: int) -> None:
     told: dict[str, float] = {"need_mb": round(need / 1e6)}
     window = None
     if budget_mb:
-        able, budget = windowed(reader), budget_mb * 1_000_000
+        able, budget = as_windowed_reader(reader), budget_mb * 1_000_000
         assert able is not None
         begun = time.process_time()
         survey = able.survey(source, ReadOptions(), no_progress)

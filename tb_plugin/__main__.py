@@ -1,4 +1,4 @@
-"""``python -m tb_plugin`` is ``torch-trace``."""
+"""Entry point of ``python -m tb_plugin``, the same as ``torch-trace``."""
 
 import sys
 

@@ -1,9 +1,6 @@
 """The Python API: profiles, their facts, and tables as pandas DataFrames.
 
-Facts need no pandas; tables without it raise MissingPackage. This one file is all that a user imports.
-
-Facts need no pandas; whoever asks for a table without it gets MissingPackage.
-In one file: it is all that a user imports.
+Only tables need pandas; they raise MissingPackage without it. This module is all that users import.
 
 >>> import tb_plugin
 >>> p = tb_plugin.open("samples/resnet_cpu", span="1")
@@ -27,7 +24,7 @@ from tb_plugin.analysis.base import FLAGS, Params
 from tb_plugin.analysis.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFoundError
 from tb_plugin.facts import facts_of
-from tb_plugin.findings import Finding, counted, data_notices, findings
+from tb_plugin.findings import Finding, data_notices, findings, with_finding_count
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
 from tb_plugin.registry import analysis_by_id, model_of
 from tb_plugin.service.answers.profile_questions import Numbers
@@ -40,7 +37,7 @@ from tb_plugin.storage.cache import open_store
 if TYPE_CHECKING:
     import pandas as pd
 
-# The view about all workers together.
+# View of all workers.
 _OF_JOBS = "distributed"
 
 
@@ -75,12 +72,12 @@ def open(
     window: str = "",
     capture: str = "",
 ) -> OpenProfile | Job:
-    """Reads one profile of a trace file, a log directory, or a URL, in this process; several workers are a Job.
+    """Opens a trace file, log directory or URL. Several workers are returned as a Job.
 
-    ``run``, ``worker`` and ``span`` select a profile if there are several; ``window`` opens only a part of a long
-    trace, as in docs/http.md. A run and span with several workers is a Job unless ``worker`` selects one. ``capture``
-    is the recording of the graph captures that a trace replays: RUN/WORKER/SPAN of the log directory, a path or URL, or
-    ``none``; the default is a recording next to the trace. Raises the UserErrors of tb_plugin.errors.
+    ``run``, ``worker`` and ``span`` select a profile if there are several. Without ``worker``, a run and span with
+    several workers is a Job. ``window`` opens only a part of a long trace (see docs/http.md). ``capture`` names the
+    recording of the CUDA graph captures that a trace replays: RUN/WORKER/SPAN in the log directory, a path, a URL,
+    or ``none``. The default is a recording next to the trace. Raises the UserErrors in tb_plugin.errors.
 
     >>> open("samples/resnet_cpu")
     Traceback (most recent call last):
@@ -91,7 +88,7 @@ def open(
     workspace = Workspace(catalog, InlineWorkers(), open_store())
     workspace.captures.allow(capture, _scanned)
     asked = Place(run, worker, span)
-    if len(catalog.entries()) == 1 and not window:  # a merged file has its ranks once it is read
+    if len(catalog.entries()) == 1 and not window:  # the ranks of a merged file are known only after reading it
         workspace.load(Place())
     if (first := _first_of_job(catalog, asked)) is not None:
         return Job(workspace, Place(*first.key, window, capture))
@@ -102,9 +99,9 @@ def open(
 
 
 def _first_of_job(catalog: ProfileCatalog, place: Place) -> Entry | None:
-    """The first worker of the job that a place names; None where it names a worker, or leaves more open than that.
+    """Returns the first worker of the selected job; None if a worker is selected or the selection is ambiguous.
 
-    What else lies in the run, such as dumps of flight recorders, is no worker of the job, and has spans of its own.
+    Other files in the run, such as flight recorder dumps, are not workers of the job.
     """
     if place.worker is not None:
         return None
@@ -128,36 +125,35 @@ class OpenProfile:
         self._workspace = workspace
         self._place = place
         self.url = url
-        """Path or URL of the file."""
 
     def __repr__(self) -> str:
         return f"<profile {self.url}>"
 
     @property
     def run(self) -> str:
-        """Returns the run: the directory of the file, relative to the log directory."""
+        """Returns the run: the directory of the trace, relative to the log directory."""
         return self._place.run or ""
 
     @property
     def worker(self) -> str:
-        """Returns the worker (process, rank)."""
+        """Returns the worker: a process or rank."""
         return self._place.worker or ""
 
     @property
     def span(self) -> str:
-        """Returns the span: "1", "2", ... by time."""
+        """Returns the span: "1", "2", ... sorted by time."""
         return self._place.span or ""
 
     @property
     def read(self) -> ReadInfo:
-        """Returns how the file was read: events kept, repaired, dropped, and reasons."""
+        """Returns how the file was read: how many events were loaded, repaired or dropped, and why."""
         summary = self._workspace.load(self._place).summary
         assert summary is not None  # load() raises otherwise
         return summary.read
 
     @property
     def window(self) -> WindowInfo | None:
-        """Returns the opened part of a trace that does not fit into memory; None if all of it is open.
+        """Returns the opened part of a trace that does not fit in memory; None if the whole trace is open.
 
         >>> open("samples/resnet_cpu", span="1").window is None
         True
@@ -168,7 +164,7 @@ class OpenProfile:
 
     @property
     def capture(self) -> CaptureInfo | None:
-        """Returns the capture used for replayed graphs, and why it does not match; None without a capture.
+        """Returns the captures used for replayed graphs, and why they do not match; None if no graph is replayed.
 
         >>> open("samples/resnet_cpu", span="1").capture is None
         True
@@ -178,19 +174,19 @@ class OpenProfile:
 
     @property
     def facts(self) -> dict[str, int | float | None]:
-        """Returns all named numbers, flat.
+        """Returns all facts: named numbers, without nesting.
 
         >>> p = open("samples/resnet_cpu", span="1")
         >>> p.facts["trace.cpu_ops"] > 0
         True
         """
-        return counted(self._numbers.facts, self._numbers.notices)
+        return with_finding_count(self._numbers.facts, self._numbers.notices)
 
     @property
     def findings(self) -> list[Finding]:
         """Returns the findings, most important first.
 
-        The saving per step is between ``saving_low_ns`` and ``saving_high_ns``; None if it cannot be estimated.
+        The time saved per step is between ``saving_low_ns`` and ``saving_high_ns``, which are None if unknown.
 
         >>> best = open("samples/resnet_cpu", span="1").findings[0]
         >>> best.rule, best.saving_low_ns <= best.saving_high_ns
@@ -200,7 +196,7 @@ class OpenProfile:
 
     @property
     def data_notices(self) -> list[Finding]:
-        """Returns notices about the data: not recorded, repaired or lost.
+        """Returns notices about missing, repaired or lost data.
 
         >>> [n.rule for n in open("samples/resnet_cpu", span="1").data_notices if n.severity == "high"]
         []
@@ -212,7 +208,7 @@ class OpenProfile:
         return self._workspace.numbers(self._place)
 
     def operators(self, by_shape: bool = False) -> pd.DataFrame:
-        """Returns operators by name, or by name and input shapes.
+        """Returns one row per operator name, or per name and input shapes.
 
         >>> ops = open("samples/resnet_cpu", span="1").operators()
         >>> {"name", "calls", "host_self_ns"} <= set(ops.columns)
@@ -221,11 +217,11 @@ class OpenProfile:
         return self.table("operators", "operators_by_shape" if by_shape else "operators")
 
     def kernels(self, by_launch: bool = False) -> pd.DataFrame:
-        """Returns kernels by name, or by name, operator and launch properties; empty without device events."""
+        """Returns one row per kernel name, or per name, operator and launch configuration."""
         return self.table("kernels", "kernels_by_launch" if by_launch else "kernels")
 
     def runtime_calls(self, by_caller: bool = False) -> pd.DataFrame:
-        """Returns calls of runtime and driver by name, or by name and caller; empty without any.
+        """Returns one row per runtime or driver function, or per function and caller.
 
         >>> list(open("samples/synthetic_gpu").runtime_calls()["name"][:1])
         ['cudaStreamSynchronize']
@@ -233,11 +229,13 @@ class OpenProfile:
         return self.table("launches", "runtime_calls_by_caller" if by_caller else "runtime_calls")
 
     def modules(self) -> pd.DataFrame:
-        """Returns nn.Modules, each over all its positions."""
+        """Returns one row per ``nn.Module``, summed over all its positions in the call tree."""
         return self.table("modules", "modules")
 
     def phases(self, pattern: str = "") -> pd.DataFrame:
-        """Returns annotations by name; names that differ only in parts matching ``pattern`` (RE2) are one phase.
+        """Returns one row per annotation name.
+
+        Names that differ only in parts that match the RE2 ``pattern`` are one row.
 
         >>> phases = open("samples/resnet_cpu", span="1").phases()
         >>> {"phase", "calls", "host_total_ns"} <= set(phases.columns)
@@ -246,10 +244,10 @@ class OpenProfile:
         return self.table("phases", "phases", pattern=pattern)
 
     def memory_events(self) -> pd.DataFrame:
-        """Returns the allocator events of a snapshot or trace, per device by time.
+        """Returns the allocator events of a snapshot or trace, sorted by device and time.
 
-        Snapshot events have their stack, and ``event_number`` counts per device. Trace events are as recorded: a
-        release has negative ``bytes``, -1 means not recorded. Raises NotFoundError for other models, MissingPackage.
+        Snapshot events include stacks, and ``event_number`` counts the events of each device. In traces, a release
+        has negative ``bytes``, and -1 means not recorded. Raises NotFoundError for other profiles, MissingPackage.
 
         >>> events = open("samples/synthetic_memory", worker="leaking").memory_events()
         >>> int((events.memory_action == "alloc").sum())
@@ -260,9 +258,9 @@ class OpenProfile:
         return frame
 
     def memory_blocks(self, at: int | None = None, device: str = "") -> pd.DataFrame:
-        """Returns the blocks of a snapshot: those allocated after event ``at`` of a device, or of its whole history.
+        """Returns the memory blocks of a snapshot: those allocated after event ``at``, or over the whole history.
 
-        The default ``device`` is the one with the most events. Raises NotFoundError for other models, BadRequest,
+        The default ``device`` is the one with the most events. Raises NotFoundError for other profiles, BadRequest,
         MissingPackage.
 
         >>> p = open("samples/synthetic_memory", worker="leaking")
@@ -278,21 +276,20 @@ class OpenProfile:
         return model_of(entry.files.reader).read(entry.path)
 
     def table(self, view: str, name: str, steps: str = "", phase: str = "", pattern: str = "") -> pd.DataFrame:
-        """Returns any table of any view (see docs/http.md), for selected steps such as ``5,7-9``, or for a phase.
+        """Returns a table of a view (see docs/http.md).
 
-        ``pattern`` matches the parts in which names of one phase may differ. Raises BadRequest, NotFoundError, and
-        MissingPackage without pandas.
+        ``steps`` selects steps, such as ``5,7-9``. ``phase`` selects a phase; names that differ only in parts that
+        match ``pattern`` are one phase. Raises BadRequest, NotFoundError, MissingPackage.
         """
         asked = Params(phase=phase, pattern=pattern, table=name, limit=None)
         return _table_of(self._workspace, self._place, view, asked, steps)
 
     def events(self) -> pd.DataFrame:
-        """Returns all duration events by time; ``parent``, ``operator`` and ``launch`` are rows.
+        """Returns all duration events, sorted by time.
 
-        -1 means none, or not recorded. ``self_ns`` is the duration minus operators, modules and runtime calls nested
-        directly in an operator, module or runtime call; for other events it is the duration.
-
-        Raises MissingPackage without pandas.
+        ``parent``, ``operator`` and ``launch`` are row numbers; -1 means none or not recorded. ``self_ns`` of an
+        operator, module or runtime call is its duration minus those nested directly in it. For other events it is
+        the duration. Raises MissingPackage.
         """
         _need_pandas()
         import pandas as pd
@@ -302,7 +299,7 @@ class OpenProfile:
 
         trace = self._made()
         if not isinstance(trace, TraceTable):
-            raise NotFoundError("Only a trace has events.", self.url, "Use its tables.")
+            raise NotFoundError("Only a trace has events.", self.url, "Use the tables of this profile instead.")
         kinds = pd.CategoricalDtype([kind.name.lower() for kind in sorted(EventKind)])
         columns: dict[str, Any] = {
             "name": trace.strings.take(trace.name).to_pandas(),
@@ -324,7 +321,7 @@ class OpenProfile:
 
 
 class Job:
-    """All workers of a run and span. The profile of a worker is read on demand.
+    """All workers of a run and span. Each profile is loaded when you request it.
 
     >>> job = open("samples/synthetic_ddp")
     >>> job.workers
@@ -337,9 +334,9 @@ class Job:
         self._workspace = workspace
         self._place = replace(place, worker=None)
         self.workers = [entry.files.worker for entry in workspace.catalog.workers(self._place)]
-        """Names of the workers: all traces of the run and span.
+        """Names of all workers of the run and span.
 
-        Workers that are not compared (findings ``no_rank``, ``same_rank``, ``other_time``) are in no table of the job.
+        Tables omit workers that cannot be compared (see the findings ``no_rank``, ``same_rank``, ``other_time``).
         """
 
     def __repr__(self) -> str:
@@ -347,20 +344,20 @@ class Job:
 
     @property
     def run(self) -> str:
-        """Returns the run: the directory of the files, relative to the log directory."""
+        """Returns the run: the directory of the traces, relative to the log directory."""
         return self._place.run or ""
 
     @property
     def span(self) -> str:
-        """Returns the span: "1", "2", ... by time."""
+        """Returns the span: "1", "2", ... sorted by time."""
         return self._place.span or ""
 
     @property
     def ranks(self) -> pd.DataFrame:
-        """Returns one row per rank of the job: compute, communication, wait, ``caused_wait_ns`` and ``lost_ns``.
+        """Returns one row per rank, with compute, communication and wait times.
 
-        ``lost_ns`` is the time that a step would save if this rank were as fast as the next slowest one; it is 0 or
-        noise except for stragglers.
+        ``caused_wait_ns`` is the time that other ranks wait for this one. ``lost_ns`` is the time that a step would
+        save if this rank were as fast as the next slowest one; it is close to 0 except for stragglers.
 
         >>> open("samples/synthetic_ddp").ranks.set_index("worker").lost_ns.idxmax()
         'rank2'
@@ -369,7 +366,9 @@ class Job:
 
     @property
     def facts(self) -> dict[str, Scalar]:
-        """Returns all named numbers of the job, flat; ``worker(name).facts`` has those of one profile.
+        """Returns all facts of the job: named numbers, without nesting.
+
+        Use ``worker(name).facts`` for the facts of one worker.
 
         >>> facts = open("samples/synthetic_ddp").facts
         >>> facts["distributed.straggler_rank"], facts["distributed.stragglers"], facts["distributed.absent_ranks"]
@@ -379,7 +378,7 @@ class Job:
 
     @property
     def findings(self) -> list[Finding]:
-        """Returns the findings about all workers together, most important first.
+        """Returns the findings of the Distributed view, most important first.
 
         >>> open("samples/synthetic_ddp").findings[0].rule
         'straggler'
@@ -388,7 +387,7 @@ class Job:
 
     @property
     def data_notices(self) -> list[Finding]:
-        """Returns notices about the data."""
+        """Returns notices about missing, repaired or lost data."""
         return data_notices(self._view.payloads.values())
 
     @cached_property
@@ -396,9 +395,9 @@ class Job:
         return msgspec.json.decode(self._workspace.group(self._place, _OF_JOBS, Params(limit=1)), type=View)
 
     def table(self, name: str, steps: str = "", view: str = "distributed") -> pd.DataFrame:
-        """Returns a table about all workers (see docs/http.md), for selected steps such as ``5,7-9``.
+        """Returns a table of a view of all workers (see docs/http.md).
 
-        Raises BadRequest, NotFoundError, and MissingPackage without pandas.
+        ``steps`` selects steps, such as ``5,7-9``. Raises BadRequest, NotFoundError, MissingPackage.
 
         >>> sorted(open("samples/synthetic_ddp").table("operations").collective.unique())
         ['all_reduce']
@@ -406,7 +405,7 @@ class Job:
         return _table_of(self._workspace, self._place, view, Params(table=name, limit=None), steps)
 
     def worker(self, name: str) -> OpenProfile:
-        """Reads the profile of one worker. Raises NotFoundError."""
+        """Opens the profile of one worker. Raises NotFoundError."""
         place = replace(self._place, worker=name)
         profile = OpenProfile(self._workspace, place, self._workspace.catalog.find(place).files.url)
         _ = profile.read
@@ -426,7 +425,6 @@ def _table_of(workspace: Workspace, place: Place, view: str, asked: Params, step
 
 
 def _need_pandas() -> None:
-    """Raises MissingPackage where pandas, which only a DataFrame needs, is not installed."""
     try:
         import pandas  # noqa: F401 (only to see whether it is there)
     except ModuleNotFoundError as error:

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 
 class TorchTraceError(Exception):
-    """Root of all errors that this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class UserError(TorchTraceError):
-    """A failure shown to the user: what happened, where, and what to do."""
+    """An error shown to the user: what happened, where, and what to do."""
 
     status = 500
 
@@ -44,7 +44,7 @@ class UserError(TorchTraceError):
 
 
 class BadRequest(UserError):
-    """A parameter is missing or makes no sense."""
+    """A parameter is missing or invalid."""
 
     status = 400
 
@@ -56,50 +56,50 @@ class NotFoundError(UserError):
 
 
 class UnreadableTrace(UserError):
-    """A file was found but holds no trace that can be read."""
+    """A file contains no readable trace."""
 
     status = 422
 
 
 class WindowUnsupported(UnreadableTrace):
-    """A profile that cannot be opened as a window, although its format can; ``what`` says why."""
+    """The profile cannot be opened as a window, although its format can. ``what`` says why."""
 
 
 class CacheFileLost(UnreadableTrace):
-    """A file of the cache (``where``) is missing or damaged. It is dropped and created again from its source."""
+    """The cache file ``where`` is missing or damaged. It is created again from the trace."""
 
 
 class StorageError(UserError):
-    """The file system refused."""
+    """The file system failed."""
 
     status = 502
 
 
 class CacheRefused(StorageError):
-    """The cache folder cannot be written: it is full, read-only or missing."""
+    """The cache folder cannot be written, because it is full, read-only or missing."""
 
 
 class WorkerDied(UserError):
-    """The worker process that parsed a file died twice."""
+    """The worker process for a job died twice."""
 
     status = 500
 
 
 class TookTooLong(UserError):
-    """An answer, or the wait for a free worker, took longer than allowed."""
+    """An answer, or the wait for a free worker, exceeded the time limit."""
 
     status = 504
 
 
 class MissingPackage(UserError):
-    """The request needs a package of one of this package's extras."""
+    """The request needs an optional dependency of this package."""
 
 
 REPORT_IT = "Please report the error with the details from the log."
 
 
 class PartFailed(UserError):
-    """A bug in one view, card, rule or other part. The log has its traceback with the same ``error_id``."""
+    """A bug in one view, card, rule or other part. The log has the traceback with the same ``error_id``."""
 
     status = 500
 

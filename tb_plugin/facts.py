@@ -1,4 +1,4 @@
-"""Named numbers of views about all workers, flat."""
+"""Facts: named numbers of a view of all workers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from tb_plugin.payloads import Figures, Scalar, View
 
 
 def facts_of(view: View) -> dict[str, Scalar]:
-    """Returns the named numbers of a view about all workers, by ``<view>.<key>``; empty if it has none.
+    """Returns the facts of a view of all workers as ``<view>.<key>``; empty if it has none.
 
-    They come from its payload ``facts``, which the page, the report and Python share.
+    They come from the payload ``facts``, as on the page and in the report.
     """
     held = view.payloads.get("facts")
     figures = held.figures if isinstance(held, Figures) else []

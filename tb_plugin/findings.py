@@ -1,7 +1,7 @@
-"""Findings and data notices with their sentences filled in, for machines.
+"""Findings and data notices as complete sentences, for programs.
 
-JSON of ``report`` and ``diff`` and the Python API use the same shape. The page gets templates and figures instead and
-fills them in itself (payloads/notice.py).
+``torch-trace report``, ``diff`` and the Python API use this form. The page receives templates and figures instead
+(payloads/notice.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COUNT = "findings.count"
 
 
 class FindingFigure(Struct, frozen=True):
-    """A number of a finding. ``key`` is its key in docs/reference/metrics.md."""
+    """A number in a finding. docs/reference/metrics.md explains each ``key``."""
 
     key: str
     title: str
@@ -26,16 +26,16 @@ class FindingFigure(Struct, frozen=True):
 
 
 class EventsWindow(Struct, frozen=True):
-    """A range of time, nanoseconds from the start of the trace."""
+    """A time range, in nanoseconds since the start of the trace."""
 
     start_ns: int
     end_ns: int
 
 
 class Evidence(Struct, frozen=True):
-    """A view with parameters (docs/http.md), events and a time range that show the finding.
+    """A view, events and a time range that show a finding.
 
-    ``events`` are event numbers, most important first; may be empty.
+    ``params`` are the view's parameters (docs/http.md). ``events`` are event numbers, most important first.
     """
 
     view: str
@@ -45,11 +45,11 @@ class Evidence(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One finding: rule, severity, sentences and numbers.
+    """A finding or data notice.
 
-    ``text`` is the finding and ``todo`` the fix, both filled in as in text output. ``measure`` is the key of the figure
-    compared with ``threshold``. The saving per step is between ``saving_low_ns`` and ``saving_high_ns``; other findings
-    share ``saving_shared_ns`` of it. All are None if it cannot be estimated.
+    ``text`` is the finding and ``todo`` the fix. ``measure`` is the key of the figure compared with ``threshold``.
+    The time saved per step is between ``saving_low_ns`` and ``saving_high_ns``. ``saving_shared_ns`` of it is also
+    part of other findings' savings. They are None if unknown.
     """
 
     rule: str
@@ -68,7 +68,7 @@ class Finding(Struct, frozen=True):
 
 
 def finding(notice: Notice) -> Finding:
-    """Returns a notice with its sentences filled in."""
+    """Converts a notice: fills the figures into its sentences."""
     values = {figure.metric.key: format_value(figure.value, figure.metric.unit) for figure in notice.figures}
     saving = notice.saving
     return Finding(
@@ -87,24 +87,26 @@ def finding(notice: Notice) -> Finding:
 
 
 def findings(payloads: Iterable[object], *, answers: bool = False) -> list[Finding]:
-    """Returns the findings among payloads, in their order.
+    """Returns the findings among payloads, in order.
 
-    Repetitions of earlier payloads are skipped: a rule and the view of its subject may report the same. ``answers``
-    adds the sentences that answer the question of a view.
+    Duplicates are skipped: a rule and a view may report the same problem. ``answers`` adds the sentences that
+    answer a view's question.
     """
     return _of(payloads, "training", *(("answer",) if answers else ()))
 
 
-def counted(facts: Mapping[str, int | float | None], payloads: Iterable[object]) -> dict[str, int | float | None]:
-    """Returns the facts of a profile with the number of all its findings, if they count any.
+def with_finding_count(
+    facts: Mapping[str, int | float | None], payloads: Iterable[object]
+) -> dict[str, int | float | None]:
+    """Returns the facts with the total number of findings, if they contain this number.
 
-    The view Findings counts only rules; other views have findings of their own.
+    The Findings view counts only rules, but other views have findings as well.
     """
     return {**facts, **({COUNT: len(findings(payloads))} if COUNT in facts else {})}
 
 
 def data_notices(payloads: Iterable[object]) -> list[Finding]:
-    """Returns the notices about the data among payloads, each once, in their order."""
+    """Returns the notices about the data among payloads, in order and without duplicates."""
     return _of(payloads, "data")
 
 
@@ -115,7 +117,7 @@ def _of(payloads: Iterable[object], *about: str) -> list[Finding]:
             said = [*found.values()]
             new = [finding(notice) for notice in payload.notices]
             for one in new if payload.about == "data" else (one for one in new if not _repeats(one, said)):
-                found.setdefault((one.rule, one.text), one)  # several views may say the same
+                found.setdefault((one.rule, one.text), one)  # several views may report the same finding
     return list(found.values())
 
 

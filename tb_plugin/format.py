@@ -1,6 +1,7 @@
-"""Numbers to text for the terminal: three significant digits, one unit per family of columns.
+"""Number formatting for the terminal: three significant digits.
 
-The page has its twin in frontend/src/lib/format.ts; both must pass tests/format_cases.json.
+Columns of one family share a unit. frontend/src/lib/format.ts formats numbers the same way; both must pass
+tests/format_cases.json.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
     "bytes_per_second": _RATE,
     "watts": ((1.0, "W"),),
     "celsius": ((1.0, "°C"),),
-    "hertz": ((1e6, "MHz"),),  # the one in which clocks of processors are compared
+    "hertz": ((1e6, "MHz"),),  # clock rates of processors are compared in MHz
 }
 
-# Latency alone is the latency of all calls, the sum of wait and transfer.
+# A column named ``latency`` is the sum over all calls, not that of one call.
 _ONE = re.compile(
     r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|delay|lifetime|lateness|skew|residual|latency_(low|high))(_|$)"
     r"|_latency(_|$)"
 )
 _UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")
 _BEFORE = re.compile(r"^before_")
-# A column of tables of events: the parts of an event add up to it.
+# Present in tables of events: the parts of an event add up to it.
 _OF_EVENT = "dur_ns"
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$")
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """The unit of a column (or one number): ``value / factor`` of ``symbol``."""
+    """The unit used to display a number or column: ``value / factor``, followed by ``symbol``."""
 
     unit: Unit
     factor: float
@@ -50,7 +51,7 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 def scale_for(unit: Unit, largest: float) -> Scale:
-    """Returns the scale of a column whose largest absolute value is ``largest``."""
+    """Returns the scale for a largest absolute value."""
     if unit == "ratio":
         return Scale(unit, 0.01, "%")
     ladder = _LADDERS.get(unit)
@@ -64,7 +65,7 @@ def scale_for(unit: Unit, largest: float) -> Scale:
 def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
     """Returns the scale for all values of a column.
 
-    It is one step smaller if the smallest value would vanish and the largest stays short.
+    It is one unit smaller if the smallest value would otherwise be rounded to 0 and the largest stays short.
     """
     sizes = [abs(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool) and v and isfinite(v)]
     scale = scale_for(unit, max(sizes, default=0))
@@ -76,7 +77,10 @@ def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
 
 
 def family_of(key: str, unit: Unit) -> str:
-    """Returns the unit family of a column within a table, by its key: sums, one event, moments, overhead, or before."""
+    """Returns the family of a column. Columns of one family in a table share a scale.
+
+    The families are sums, single events, moments, overhead and times before an event.
+    """
     if unit not in _LADDERS:
         return key
     families = (("one", _ONE), ("moment", _MOMENT), ("upkeep", _UPKEEP), ("before", _BEFORE))
@@ -84,7 +88,10 @@ def family_of(key: str, unit: Unit) -> str:
 
 
 def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable[Scalar]]) -> list[Scale]:
-    """Returns the scale of each column, one per unit family; parts of an event use the scale of its duration."""
+    """Returns one scale per column; columns of one family share it.
+
+    In tables of events, the parts of an event use the scale of its duration.
+    """
     families = [family_of(metric.key, metric.unit) for metric in metrics]
     if any(metric.key == _OF_EVENT for metric in metrics):
         families = ["ns one" if family == "ns sum" else family for family in families]
@@ -95,7 +102,7 @@ def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable
 
 
 def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> str:
-    """Returns the number without unit, as in a table cell."""
+    """Formats a number without its unit, as in a table cell."""
     if value is None:
         return DASH
     if isinstance(value, bool):
@@ -116,15 +123,15 @@ def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> st
     return _grouped(scaled, _decimals(abs(scaled)))
 
 
-def signed(value: Scalar, scale: Scale) -> str:
-    """Returns a change as ``format_number``, with a plus sign if it grew."""
+def format_change(value: Scalar, scale: Scale) -> str:
+    """Formats a change like ``format_number``, with a plus sign if it is positive."""
     text = format_number(value, scale)
     grew = isinstance(value, (int, float)) and value > 0 and text[0].isdigit()
     return f"+{text}" if grew else text
 
 
 def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tzinfo | None = None) -> str:
-    """Returns a value with its unit, by default in the scale of the value."""
+    """Formats a value with its unit. The default scale fits the value."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     used = scale or column_scale(unit, [value])
     text = format_number(value, used, zone)
@@ -132,7 +139,10 @@ def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tz
 
 
 def format_range(low: float, high: float, unit: Unit) -> str:
-    """Returns bounds in the unit of the upper one: ``59.0 to 60.1 ms``; one number if both read alike."""
+    """Formats bounds in the unit of the upper one, such as ``59.0 to 60.1 ms``.
+
+    Returns a single number if both look equal.
+    """
     scale = scale_for(unit, high)
     first, last = (format_number(value, scale) for value in (low, high))
     upper = f"{last} {scale.symbol}".rstrip()
@@ -140,7 +150,7 @@ def format_range(low: float, high: float, unit: Unit) -> str:
 
 
 def format_time(unix_ms: int, zone: tzinfo | None = None) -> str:
-    """Returns wall time in the reader's zone (or the given one): ``2026-11-20 14:03:12``."""
+    """Formats wall-clock time as ``2026-11-20 14:03:12``. The default is the local time zone."""
     return datetime.fromtimestamp(unix_ms // 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -156,18 +166,18 @@ def _percent(ratio: float) -> str:
 
 
 def _grouped(value: float, decimals: int) -> str:
-    # Halves go up, as in the browser; repr is the shortest text of the number.
+    # Halves are rounded up, as in the browser. repr() gives the shortest digits.
     rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
     return f"{rounded:,.{decimals}f}"
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Returns the text of a notice with its figures; unknown placeholders stay."""
+    """Fills values into ``{key}`` placeholders. Unknown placeholders stay."""
     return re.sub(r"\{([^{}]+)\}", lambda match: values.get(match.group(1), match.group(0)), template)
 
 
 def printable(text: str) -> str:
-    r"""Returns text from a trace with control characters and direction marks escaped, such as ``\x1b``."""
+    r"""Escapes control characters and bidirectional marks, such as ``\x1b``."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if unicodedata.category(c) == "Zs" else ascii(c)[1:-1] for c in text)

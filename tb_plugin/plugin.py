@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
-    """The plugin "torch_trace"."""
+    """The TensorBoard plugin ``torch_trace``."""
 
     plugin_name = "torch_trace"
 
@@ -32,14 +32,14 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         self._routes: Routes | None = None
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Iterable[bytes]]]:
-        """Returns the routes below ``/data/plugin/torch_trace``: one application for all of docs/http.md."""
+        """Returns the WSGI application for all URLs below ``/data/plugin/torch_trace``."""
         return {"/*": self._serve}
 
     def is_active(self) -> bool:
-        """Returns at once: true during the first scan, and when anything was found or failed."""
+        """Returns immediately: True during the first scan, and if it found profiles or unreadable log directories."""
         if not (self._logdir or self._logdir_spec):
             return False
-        # The first call may come while TensorBoard starts: the imports and the scan go to a thread.
+        # The first call may come while TensorBoard starts, so imports and scan run in a thread.
         workspace = self._workspace
         if workspace is None:
             threading.Thread(target=self._start, name="torch-trace-start", daemon=True).start()
@@ -48,11 +48,11 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         return workspace.catalog.is_active
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """Returns where TensorBoard finds the page."""
+        """Returns the path of the page for TensorBoard."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="Torch Trace", disable_reload=True)
 
     def close(self) -> None:
-        """Ends the scan and the worker processes."""
+        """Stops the background scan and the worker processes."""
         with self._lock:
             if self._workspace is not None:
                 self._workspace.close()
@@ -85,7 +85,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
             return self._workspace
 
     def _serve(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
-        # Somebody opens the page: a worker loads its libraries while this process loads its own and lists files.
+        # The page was opened: a worker imports its libraries while this process lists files.
         self._workers().warm()
         return self._application()(environ, start_response)
 

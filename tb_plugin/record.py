@@ -1,6 +1,6 @@
-"""Recording help: ranges for module calls, and a configured profiler.
+"""Recording helpers: ranges for module calls, and a configured profiler.
 
-PyTorch is imported at the first call; docs/record.md has recipes and the cost of each option.
+PyTorch is imported at the first call. docs/record.md has recipes and the cost of each option.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import Any
 
 from tb_plugin.errors import BadRequest, MissingPackage
 
-# Prefixes of the ranges; readers treat ranges with the first one as module calls.
+# Prefixes of range names. Readers treat ranges with the first prefix as module calls.
 FORWARD, BACKWARD = "nn.Module: ", "nn.Module backward: "
-# Text size of a trace that causes a warning: two to three million events.
+# Uncompressed trace size that causes a warning: two to three million events.
 LARGE_MB = 1_000
-# Attributes in which wrappers keep their module; they are not part of its name.
+# Attributes in which wrappers store their module. They are omitted from module names.
 _WRAPPED = {"_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
-# Wrappers that keep their module as ``module``.
+# Wrappers that store their module as ``module``.
 _REPLICATED = {"DataParallel", "DistributedDataParallel"}
 
 
 def annotate(model: Any) -> ModuleRanges:
-    """Returns a context manager, and decorator, that records all module calls of ``model`` by name.
+    """Returns a context manager and decorator that records all module calls of ``model`` by name.
 
     While a profiler records, a forward call is a range ``nn.Module: blocks.0.fc (Linear)`` and its backward pass a
-    range ``nn.Module backward: blocks.0.fc (Linear)``; both nest like the calls. It works on wrapped models (DDP,
-    FSDP), with names as without the wrapper. Modules inside compiled code get no ranges; the compiled module has one
-    range if ``torch.compile(module)`` returned it, and a warning says so.
+    range ``nn.Module backward: blocks.0.fc (Linear)``. Ranges are nested like the calls. Names omit wrappers such
+    as DDP and FSDP. Modules inside compiled code get no ranges, and a warning says so; a module compiled as a whole
+    has one range.
 
-    Raises MissingPackage without PyTorch 2.3 or newer, BadRequest for anything but an ``nn.Module``.
+    Raises MissingPackage without PyTorch 2.3 or newer, BadRequest if ``model`` is not an ``nn.Module``.
     """
     return ModuleRanges(model)
 
@@ -58,13 +58,14 @@ def profile(
     use_gzip: bool = True,
     large_mb: int = LARGE_MB,
 ) -> Any:
-    """Returns a ``torch.profiler.profile`` that writes traces with all data for the views into ``directory``.
+    """Returns a ``torch.profiler.profile`` that writes traces for all views into ``directory``.
 
-    Call its ``step()`` after each iteration. It skips ``skip_first`` steps. Then, ``repeat`` times (0: until the end),
-    it skips ``wait`` steps, warms up for ``warmup`` steps and writes ``active`` steps as
-    ``<worker>.<time>.pt.trace.json``. The last waiting step of the first round is recorded to measure the size of the
-    trace, then deleted; a warning is raised if the active steps would exceed ``large_mb`` of text. With ``wait=0``
-    nothing is measured.
+    Call its ``step()`` after each iteration. The profiler skips ``skip_first`` steps once. It then repeats this
+    cycle ``repeat`` times (0 = until the end): skip ``wait`` steps, warm up for ``warmup`` steps, and record
+    ``active`` steps as ``<worker>.<time>.pt.trace.json``.
+
+    The last skipped step of the first cycle is recorded to measure its size, and then discarded. If the active
+    steps would exceed ``large_mb``, a warning is issued. With ``wait=0`` nothing is measured.
 
     Raises MissingPackage without PyTorch, BadRequest for an invalid schedule.
     """
@@ -86,7 +87,7 @@ def profile(
         if not measured:
             measured = True
             _warn_of_size(active * _size_of(profiler), active, large_mb)
-            profiler.profiler = None  # the measured step goes; else PyTorch warns that it will
+            profiler.profiler = None  # discards the measured step; otherwise PyTorch warns that it will be lost
         else:
             write(profiler)
 
@@ -113,14 +114,14 @@ def _warn_of_size(size: int, active: int, large_mb: int) -> None:
         return
     fits = max(1, large_mb * 1_000_000 * active // size)
     warnings.warn(
-        f"{active} recorded steps make about {size // 1_000_000:,} MB of trace, more than {large_mb:,} MB (large_mb). "
-        f"Writing and opening it takes long. Record fewer (active={fits} fits), or drop with_stack or profile_memory.",
+        f"{active} recorded steps will produce a trace of about {size // 1_000_000:,} MB, more than {large_mb:,} MB "
+        f"(large_mb). Writing and opening it will be slow. Record fewer steps (active={fits} fits), or disable "
+        "with_stack or profile_memory.",
         stacklevel=2,
     )
 
 
 def _torch() -> Any:
-    """PyTorch, which this package does not depend on. Raises MissingPackage."""
     try:
         import torch
     except ModuleNotFoundError as error:
@@ -130,20 +131,19 @@ def _torch() -> Any:
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class _Call:
-    """A forward call of a module; the hooks on its autograd nodes keep it alive."""
+    """A forward call of a module. The hooks on its autograd nodes keep it alive."""
 
     name: str
     above: _Call | None
     inputs: set[Any] = field(default_factory=set)
-    """Autograd nodes of the inputs, or of the tensors they view, while the call is open."""
+    """Autograd nodes that created the inputs, or the tensors that they are views of."""
     waits: int = 0
-    """Number of nodes of the inputs; the backward pass of the call ends when it has reached all of them."""
+    """Number of autograd nodes of the inputs. The backward pass of the call ends when it has reached all of them."""
     left: int = 0
     range: Any = None
     hooks: list[Any] = field(default_factory=list)
 
     def forget(self) -> None:
-        """Removes the hooks from the graph."""
         for hook in self.hooks:
             hook.remove()
         self.hooks.clear()
@@ -151,7 +151,7 @@ class _Call:
 
 @dataclass(eq=False, slots=True)
 class _Open:
-    """An open range of the backward pass, and the pass (graph task) that opened it."""
+    """An open range of the backward pass. ``task`` is the autograd graph task that opened it."""
 
     call: _Call
     range: Any
@@ -159,8 +159,6 @@ class _Open:
 
 
 class _Stacks(threading.local):
-    """Open ranges of a thread."""
-
     def __init__(self, every: list[list[_Open]]) -> None:
         self.forward: list[_Call] = []
         self.backward: list[_Open] = []
@@ -168,14 +166,14 @@ class _Stacks(threading.local):
 
 
 class ModuleRanges(ContextDecorator):
-    """The result of ``annotate``: it hooks modules while it is entered."""
+    """Context manager that ``annotate`` returns. It hooks the modules while it is active."""
 
     def __init__(self, model: Any) -> None:
         torch = _torch()
         if not hasattr(torch.compiler, "is_compiling"):
             raise MissingPackage("annotate needs PyTorch 2.3 or newer.", "", "Update torch where the training runs.")
         if not isinstance(model, torch.nn.Module):
-            raise BadRequest("annotate takes an nn.Module.", type(model).__name__, "Give it the model.")
+            raise BadRequest("annotate takes an nn.Module.", type(model).__name__, "Pass the model.")
         self._model = model
         self._tensor = torch.Tensor
         self._range = torch.profiler.record_function
@@ -186,7 +184,7 @@ class ModuleRanges(ContextDecorator):
         self._hooks: list[Any] = []
         self._calls: weakref.WeakSet[_Call] = weakref.WeakSet()
         self._every: list[list[_Open]] = []
-        """Open ranges of the backward pass, per thread."""
+        """Open backward ranges of each thread."""
         self._here = _Stacks(self._every)
         self._tasks: set[int] = set()
 
@@ -218,7 +216,7 @@ class ModuleRanges(ContextDecorator):
     def _install(self, module: Any, name: str) -> None:
         from torch.compiler import is_compiling
 
-        # A compiled function traces the hooks of modules that it calls: there they do nothing, and break no graph.
+        # torch.compile traces the hooks of modules. In compiled code they do nothing and cause no graph break.
         def before(_module: Any, args: Any, kwargs: Any) -> None:
             if not is_compiling():
                 self._begin(name, (args, kwargs))
@@ -231,9 +229,10 @@ class ModuleRanges(ContextDecorator):
         self._hooks.append(module.register_forward_hook(after, always_call=True))
 
     def _made(self, value: Any) -> tuple[set[Any], set[Any]]:
-        """The nodes of the autograd graph that made the tensors of a value, and those that made what these are views of.
+        """Returns the autograd nodes that created the tensors in ``value``, and those that created their view
+        bases.
 
-        An operator that changes a view in place takes the node of the view out of the graph, and leaves the other.
+        An in-place operator on a view replaces the node of the view in the graph, but not the node of its base.
         """
         tensors = list(_tensors(value, self._tensor))
         bases = (tensor._base for tensor in tensors)
@@ -244,7 +243,7 @@ class ModuleRanges(ContextDecorator):
         if not self._recording():
             return
         calls, opened = self._here.forward, self._here.backward
-        # What a backward pass recomputes stands in the range that is open there.
+        # Modules recomputed during the backward pass are nested in its open range.
         recomputed_in = opened[-1].call if opened and self._task() != -1 else None
         call = _Call(name, calls[-1] if calls else recomputed_in)
         own, below = self._made(given)
@@ -259,11 +258,11 @@ class ModuleRanges(ContextDecorator):
     def _end(self, name: str, output: Any) -> None:
         calls = self._here.forward
         at = next((at for at in range(len(calls) - 1, -1, -1) if calls[at].name is name), None)
-        if at is None:  # the profiler began inside of the call
+        if at is None:  # the profiler started during the call
             return
         call = calls[at]
         self._close_calls(at)
-        # What only hands its input on has no backward pass.
+        # A module that returns its input unchanged has no backward pass.
         own, below = self._made(output)
         made = (own | below) - call.inputs
         call.inputs = set()
@@ -340,9 +339,9 @@ def _compiled(module: Any) -> bool:
 
 
 def unique_modules(model: Any) -> Iterator[tuple[Any, str]]:
-    """Returns each module of ``model`` once, with its path, without wrappers, and its class.
+    """Yields each module of ``model`` once, with its path and class name. Wrappers are omitted from the path.
 
-    Modules inside compiled ones are skipped: hooks would recompile them and never run.
+    Modules inside compiled modules are skipped, because hooks would trigger recompilation and never run.
     """
     seen: set[int] = set()
     waiting = [(model, "")]

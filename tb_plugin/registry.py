@@ -1,8 +1,8 @@
-"""Formats, models and views of the package and of extension modules.
+"""Formats, models and views of the package and of extensions.
 
-All are declarations; their code is imported at first use. ``TORCH_TRACE_EXTENSIONS`` has comma-separated import names.
-Such a module may define ``READERS``, ``MODELS`` and ``ANALYSES``; the page, the command line, the Python API and worker
-processes use them like the built-in ones.
+All are declarations; their code is imported at first use. TORCH_TRACE_EXTENSIONS lists import names of extension
+modules. Such a module may define ``READERS``, ``MODELS`` and ``ANALYSES``, which are used like the built-in ones
+everywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tb_plugin.formats.format_entry import raw_name
 from tb_plugin.lib.lazy import name_of
 from tb_plugin.model_kinds import MODELS
 from tb_plugin.model_kinds.base import Model
-from tb_plugin.model_kinds.model_entry import made_of, type_of
+from tb_plugin.model_kinds.model_entry import input_class_name, type_of
 from tb_plugin.views import ANALYSES
 
 
@@ -45,48 +45,48 @@ class Registry(msgspec.Struct, frozen=True):
 
 
 def readers() -> tuple[Reader[Any], ...]:
-    """Returns all formats, built-in first. Raises UserError when an extension cannot be used."""
+    """Returns the readers of all formats, built-in first. Raises UserError if an extension is unusable."""
     return _registry(tuple(extension_names())).readers
 
 
 def models() -> tuple[Model[Any, Any], ...]:
-    """Returns all models, built-in first. Raises UserError when an extension cannot be used."""
+    """Returns all models, built-in first. Raises UserError if an extension is unusable."""
     return _registry(tuple(extension_names())).models
 
 
 def analyses() -> tuple[Analysis[Any], ...]:
-    """Returns all views in navigation order, built-in first. Raises UserError when an extension cannot be used."""
+    """Returns all views in navigation order, built-in first. Raises UserError if an extension is unusable."""
     return _registry(tuple(extension_names())).analyses
 
 
 def reader_by_id(reader_id: str) -> Reader[Any]:
-    """Returns a reader. Raises NotFoundError."""
+    """Returns a reader by id. Raises NotFoundError."""
     return _named(readers(), reader_id, "reader")
 
 
 def model_by_id(model_id: str) -> Model[Any, Any]:
-    """Returns a model. Raises NotFoundError."""
+    """Returns a model by id. Raises NotFoundError."""
     return _named(models(), model_id, "model")
 
 
 def model_of(reader: Reader[Any]) -> Model[Any, Any]:
-    """Returns the model that is built from the result of a reader. Raises NotFoundError."""
+    """Returns the model built from the result of a reader. Raises NotFoundError."""
     raw = raw_name(reader)
     for model in models():
-        if made_of(model) == raw:
+        if input_class_name(model) == raw:
             return model
     raise NotFoundError(f"No model is built from {raw.partition(':')[2]}.", reader.id, "Add one to MODELS.")
 
 
 def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
-    """Returns the ids of the formats whose profiles a view accepts."""
-    made = {made_of(model): type_of(model) for model in reversed(models())}  # the first one makes it
+    """Returns the ids of the formats that a view accepts."""
+    made = {input_class_name(model): type_of(model) for model in reversed(models())}  # the first caller creates it
     about = model_name(analysis)
     return frozenset(reader.id for reader in readers() if made.get(raw_name(reader)) == about)
 
 
 def noun_of(kind: type[Any]) -> str:
-    """Returns the user-facing noun for profiles of this type."""
+    """Returns the user-facing noun for profiles of a type, such as "a trace"."""
     return _noun_of(name_of(kind))
 
 
@@ -95,13 +95,13 @@ def _noun_of(name: str) -> str:
 
 
 def views_of(model: Model[Any, Any]) -> list[Analysis[Any]]:
-    """Returns the views about a model."""
+    """Returns the views that accept a model."""
     about = type_of(model)
     return [analysis for analysis in analyses() if model_name(analysis) == about]
 
 
 def analysis_by_id(view_id: str, model: Model[Any, Any] | None = None) -> Analysis[Any]:
-    """Returns the entry of a view, optionally for one ``model``. Raises NotFoundError."""
+    """Returns a view by id, optionally the variant for ``model``. Raises NotFoundError."""
     views = analyses() if model is None else views_of(model)
     shown = ", ".join(analysis.id for analysis in views)
     for analysis in analyses():

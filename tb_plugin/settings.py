@@ -28,40 +28,46 @@ CACHE = _declared(
 )
 CACHE_DIR = _declared(
     "TORCH_TRACE_CACHE_DIR",
-    "older name of `TORCH_TRACE_CACHE`; used only if that one is not set",
+    "old name of `TORCH_TRACE_CACHE`; used only if that is not set",
     default="",
 )
 CACHE_MB = _declared(
     "TORCH_TRACE_CACHE_MB",
-    "largest size of the cache in megabytes; least recently used files go first",
+    "maximum cache size in megabytes; least recently used files are removed first",
     default="8000",
 )
 CLASSES = _declared(
     "TORCH_TRACE_CLASSES",
-    "a file with your own kernel classes, lines `class = regex` ([how](../concepts/attribution.md#kernels))",
+    "file with your own kernel classes, one `class = regex` per line ([how](../concepts/attribution.md#kernels))",
     default="none",
 )
 STEPS = _declared(
     "TORCH_TRACE_STEPS",
-    "your own pattern of server annotations that are steps, a regular expression with named groups "
-    "([how](../concepts/attribution.md#serving))",
+    (
+        "regular expression for server annotations that mark steps, with named groups "
+        "([how](../concepts/attribution.md#serving))"
+    ),
     default="none",
 )
 WORKERS = _declared(
     "TORCH_TRACE_WORKERS",
-    "largest number of worker processes",
-    default="by cores and memory, 4 at most",
+    "maximum number of worker processes",
+    default="depends on cores and memory, at most 4",
 )
 ANSWER_SECONDS = _declared(
     "TORCH_TRACE_ANSWER_SECONDS",
-    "time limit of one page or table, after which its worker ends and the page says so; `0`: no limit. "
-    "Reading a file and the command line have no limit",
+    (
+        "time limit in seconds for computing one view or table; `0`: no limit. It does not apply to "
+        "reading files or to the command line"
+    ),
     default="120",
 )
 MEMORY_MB = _declared(
     "TORCH_TRACE_MEMORY_MB",
-    "memory of all workers together. Reads that do not fit together run one after the other. A trace that "
-    "does not fit alone opens as a window",
+    (
+        "memory in megabytes for all workers together. Traces that do not fit together are read one "
+        "after the other. A trace that does not fit at all is opened as a window"
+    ),
     default="half of the machine's (or container's) memory",
 )
 FOLLOW_LINKS = _declared(
@@ -71,20 +77,24 @@ FOLLOW_LINKS = _declared(
 )
 HOSTS = _declared(
     "TORCH_TRACE_HOSTS",
-    "host names that the server answers to, comma-separated, without ports; `.lab.example` covers all "
-    "names with that ending. Set it if your browser also opens pages of the internet "
-    "([security](../security.md))",
+    (
+        "host names that the server answers to, comma-separated, without ports; `.lab.example` allows "
+        "all names with this ending. Set it if your browser also opens internet pages "
+        "([security](../security.md))"
+    ),
     default="every name",
 )
 EXTENSIONS = _declared(
     "TORCH_TRACE_EXTENSIONS",
-    "import names of modules with readers, models or views of their own, comma-separated ([how](../add-a-model.md))",
+    "comma-separated import names of modules that add readers, models or views ([how](../add-a-model.md))",
     default="none",
 )
 GROUP = _declared(
     "TORCH_TRACE_GROUP",
-    "`folders`: each folder is a run, each file name a worker. Otherwise the ranks of one job are one "
-    "run, also across folders ([how](../http.md#runs))",
+    (
+        "`folders`: each folder is a run, and each file name a worker. By default, all ranks of a job "
+        "form one run, even across folders ([how](../http.md#runs))"
+    ),
     default="by job",
 )
 SUMMARIES = _declared(
@@ -94,29 +104,33 @@ SUMMARIES = _declared(
 )
 SCHEDULER = _declared(
     "TORCH_TRACE_SCHEDULER",
-    "scheduler of a Dask cluster that computes missing parts of ranks. The address comes only from here "
-    "or from `--scheduler`",
+    (
+        "scheduler of a Dask cluster that computes missing rank results. The address comes only from "
+        "this variable or from `--scheduler`"
+    ),
     default="none",
 )
 TLS_CA_FILE = _declared(
     "TORCH_TRACE_TLS_CA_FILE",
-    "file with the authority's certificate, for a `tls://` scheduler",
+    "file with the CA certificate, for a `tls://` scheduler",
     default="none",
 )
 TLS_CERT = _declared(
     "TORCH_TRACE_TLS_CERT",
-    "file with our certificate, for a `tls://` scheduler",
+    "file with the client certificate, for a `tls://` scheduler",
     default="none",
 )
 TLS_KEY = _declared(
     "TORCH_TRACE_TLS_KEY",
-    "file with the key of our certificate, for a `tls://` scheduler",
+    "file with the client key, for a `tls://` scheduler",
     default="none",
 )
 PERFETTO = _declared(
     "TORCH_TRACE_PERFETTO",
-    "address of the Perfetto UI for *Open in Perfetto* (http or https), such as your own copy at "
-    "`http://localhost:10000`. The public one never opens while this is set",
+    (
+        "address of the Perfetto UI for *Open in Perfetto* (http or https), such as your own copy at "
+        "`http://localhost:10000`. The public UI is then never used"
+    ),
     default="`https://ui.perfetto.dev`",
 )
 NO_FRONTEND = _declared(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tb_plugin.views.distributed.matching.match import Calls, match
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
-from tb_plugin.views.distributed.waiting import waiting
+from tb_plugin.views.distributed.waiting import waits_and_transfers
 
 Int64 = npt.NDArray[np.int64]
 KINDS = ("compute", "copy", "input", "host", "idle")
@@ -64,7 +64,7 @@ class Job:
             dur_ns=c["dur"],
             blocked_ns=c["dur"],
             match=label,
-            waiting=waiting(calls, label, c["dur"], c["size"], all_here),
+            waiting=waits_and_transfers(calls, label, c["dur"], c["size"], all_here),
             lateness_ns=np.full(len(label), UNKNOWN),
             noise_ns=none,
             level_ns=np.full(len(label), UNKNOWN),

@@ -9,11 +9,11 @@ from tb_plugin.analysis.graphs.origins import Origins, Way, origins_of
 from tb_plugin.analysis.graphs.replays import replays_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.lib.groupby import places_of
-from tb_plugin.lib.model_cache import MEMO, forget
+from tb_plugin.lib.model_cache import MEMO, drop_cached
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 from tests.builders import TraceBuilder, kernel, memcpy, trace
 
 GRAPH = "cudaGraphLaunch"
@@ -22,7 +22,7 @@ KINDS = (EventKind.OPERATOR, EventKind.MODULE, EventKind.PYTHON, EventKind.ANNOT
 
 def tell(table: TraceTable, origins: Origins) -> TraceTable:
     """Has the trace answer with these origins."""
-    forget(table, origins_of)
+    drop_cached(table, origins_of)
     MEMO.get(table, (vars(origins_of)["__wrapped__"], (), ()), lambda: origins)
     return table
 
@@ -50,7 +50,7 @@ def with_origins(table: TraceTable, step: str, way: Way = Way.CAPTURE, known: fl
     eager = select_rows(table, (step,)).of(table, *DEVICE_WORK)
     eager = eager[table.launch[eager] != MISSING]
     launch = table.launch[eager]
-    behind = innermost(track, start, end, parent, table.track[launch], table.start_ns[launch])
+    behind = innermost_at(track, start, end, parent, table.track[launch], table.start_ns[launch])
     replays = replays_of(table)
     scope = np.full(len(replays.work), MISSING, np.int32)
     for low, high in zip(replays.begin[:-1], replays.begin[1:], strict=True):

@@ -11,7 +11,13 @@ from typing import Any
 from tb_plugin.analysis.bus_bandwidth import has_larger_side
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, collective_name
-from tb_plugin.analysis.communication import BACKEND, calls_collective, communicates, communicating, computing
+from tb_plugin.analysis.communication import (
+    BACKEND,
+    calls_collective,
+    communication_ranges,
+    computation_ranges,
+    is_communication,
+)
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
@@ -91,7 +97,7 @@ def plain_calls(trace: TraceTable) -> list[Row]:
         key = (head, about) if caller is not None else (row,)
         found.append(Found(row, about, key not in counted, caller, head, number))
         counted.add(key)
-    chosen = communicates(trace)
+    chosen = is_communication(trace)
     for head, members in chains.items():
         if own_rows := [member for member in members if chosen[member]]:
             row = own_rows[-1] if BACKEND.match(name_of(trace, own_rows[-1])) else own_rows[0]
@@ -273,7 +279,7 @@ def plain_before(trace: TraceTable, rows: list[Row]) -> list[list[int]]:
         (int(trace.start_ns[i]), int(trace.end_ns[i]))
         for i in range(len(trace)) if trace.kind[i] in (EventKind.MEMCPY, EventKind.MEMSET)
     ]  # fmt: skip
-    sets = [spans(computing(trace)), spans(communicating(trace)), copies]
+    sets = [spans(computation_ranges(trace)), spans(communication_ranges(trace)), copies]
     if devices:
         sets.append([(a, b) for a, b, cause in idle if cause == Cause.INPUT])
         sets.append([(a, b) for a, b, cause in idle if cause <= Cause.PYTHON and cause != Cause.INPUT])

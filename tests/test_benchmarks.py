@@ -16,7 +16,7 @@ from benchmarks.repeat import repeat
 from benchmarks.tools import CACHED, OURS, TOOLS
 from tb_plugin.analysis.base import Params
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.views.distributed import GROUP_TABLES, STATED_TABLES
+from tb_plugin.views.distributed import GROUP_TABLES, REPORTED_TABLES
 from tests.builders import model, part, read
 from tests.conftest import SAMPLES, UNLIKE, sample
 from tests.samples import OF_TRACES
@@ -174,7 +174,7 @@ def test_peers_have_an_environment_each_and_ours_none() -> None:
 
 
 def test_latency_asks_for_all_tables_that_the_docs_name() -> None:
-    assert {*GROUP_TABLES, *STATED_TABLES} <= {*latency.TABLES["distributed"]}
+    assert {*GROUP_TABLES, *REPORTED_TABLES} <= {*latency.TABLES["distributed"]}
     reference = (SAMPLES.parent / "docs" / "reference" / "http.md").read_text()
     section = reference.split("### `distributed`")[1].split("\n### ")[0]
     named = {*re.findall(r"`(\w+)`", section.split("**Tables**: ")[1])}

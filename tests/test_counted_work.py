@@ -243,7 +243,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Bytes of each text of events that was decoded; an attempt that ends at an unknown name is made for new ones only."""
     sizes: list[int] = []
     refused: list[int] = []
-    real = decoding.decoded
+    real = decoding.decode
 
     def counted(decoder: Any, text: Any) -> Any:
         try:
@@ -255,7 +255,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(len(text))
         return events
 
-    monkeypatch.setattr(decoding, "decoded", counted)
+    monkeypatch.setattr(decoding, "decode", counted)
     return sizes
 
 

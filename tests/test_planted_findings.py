@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.analysis.device_time import device_time
-from tb_plugin.analysis.idle.account import idle_account, worked
+from tb_plugin.analysis.idle.account import idle_account, work_span
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules import regular_rules
@@ -185,7 +185,7 @@ CAUSES = {
 
 def idle_of(table: TraceTable) -> dict[Cause, int]:
     """Of the only device, from its first work to its last."""
-    start, end = (np.array([time], np.int64) for time in worked(table, 0))
+    start, end = (np.array([time], np.int64) for time in work_span(table, 0))
     return {cause: int(time[0]) for cause, time in idle_account(table, 0).by_cause(start, end).items()}
 
 

@@ -45,7 +45,7 @@ def _section(view: ViewEntry) -> str:
 def _facts(view: ViewEntry) -> Iterator[str]:
     traits = view.traits
     yield f"**About**: {SCOPES[view.scope]} ({NOUNS[view.model_name]}). Group {traits.group}, {traits.place}."
-    yield f"**Phase**: {traits.phase_note or 'Its numbers follow `phase` and `pattern`.'}"
+    yield f"**Phase**: {traits.phase_note or 'The numbers follow `phase` and `pattern`.'}"
     if view.http.parameters:
         yield f"**Parameters**: {view.http.parameters}"
     if view.http.payloads:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.range_patterns import name_matches
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Reference
@@ -16,7 +16,7 @@ from tb_plugin.payloads import Reference
 _INFERENCE_SUFFIX = ".inference"
 
 
-@remembered
+@cached_by_argument
 def is_inference(trace: TraceTable) -> bool:
     """Returns whether a trace has operators but no backward pass and no optimizer."""
     if not ((trace.kind == EventKind.OPERATOR) & ~trace.is_collective).any():

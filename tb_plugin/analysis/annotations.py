@@ -18,11 +18,11 @@ from tb_plugin.analysis.backward import backward_roots, forward_operators, works
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import side_by_side, stable_order
 from tb_plugin.lib.intervals import contains, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -46,7 +46,7 @@ class Phases(msgspec.Struct, frozen=True, eq=False):
     of: Int64
 
 
-@remembered
+@cached_by_argument
 def annotation_rows(trace: TraceTable) -> Bool:
     """Returns a mask of the annotations, including module calls recorded as annotations."""
     found = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.MODULE)
@@ -100,7 +100,7 @@ def launched_by(trace: TraceTable, work: Int64) -> Int32:
     return np.where((launch != MISSING) & ~queued, launch, operator)
 
 
-@remembered
+@cached_by_argument
 def looked_into(trace: TraceTable) -> Bool:
     """Returns a mask of the annotations whose content is analyzed.
 
@@ -191,7 +191,7 @@ def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
     return found
 
 
-def inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
+def starts_inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
     """Returns, for each host row, whether it starts inside one of the calls.
 
     Calls on the thread that waits for the row's thread are included. A row that starts together with a call and
@@ -239,4 +239,4 @@ def _annotations_at(trace: TraceTable, *points: tuple[Int32, Int64]) -> list[Int
     track, start, end = trace.track[members], trace.start_ns[members], trace.ends(members)
     names = np.append(trace.name[members], np.int32(MISSING))
     parent = nest(track, start, end).parent
-    return [names[innermost(track, start, end, parent, *point)] for point in points]
+    return [names[innermost_at(track, start, end, parent, *point)] for point in points]

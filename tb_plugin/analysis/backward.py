@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, BACKWARD, backward_label
 from tb_plugin.lib.groupby import group, places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.links import Autograd, forward_by_sequence
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -52,7 +52,7 @@ def backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int64
     return roots
 
 
-@remembered
+@cached_by_argument
 def works_for(trace: TraceTable) -> Int32:
     """Returns, for each autograd thread, the thread that waits for it; for other threads, the thread itself.
 
@@ -111,7 +111,7 @@ class BackwardOperators(msgspec.Struct, frozen=True, eq=False):
     """
 
 
-@remembered
+@cached_by_argument
 def backward_operators(trace: TraceTable) -> BackwardOperators:
     """Returns the backward operators with their forward operators and how each was matched.
 

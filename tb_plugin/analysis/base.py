@@ -50,7 +50,7 @@ class Traits(msgspec.Struct, frozen=True):
     """Whether its numbers for all steps are cached on disk, because they are needed at every start."""
     hidden: bool = False
     """Whether the page hides the view, instead of disabling it, if a profile lacks its data."""
-    phase_note: str = "Its numbers are not limited to a phase."
+    phase_note: str = "The numbers are not limited to a phase."
     """Why the phase filter does not apply to the view; empty if it does."""
     tables: tuple[str, ...] = ()
     """Tables that a JSON report always contains, even if empty."""
@@ -410,14 +410,14 @@ def _holding(frame: Frame, search: str) -> Bool:
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
     found = np.zeros(frame.data.num_rows, np.bool_)
     if not texts:
-        holding(pa.array([], pa.string()), search)  # an invalid regex fails in every table
+        contains_text(pa.array([], pa.string()), search)  # an invalid regex fails in every table
     for key in texts:
         column = pc.fill_null(frame.data[key].cast(pa.large_string()), "")
-        found |= holding(column, search)
+        found |= contains_text(column, search)
     return found
 
 
-def holding(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
+def contains_text(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
     """Returns which texts contain ``search``, ignoring case. A search in slashes (``/.../``) is a regex.
 
     RE2 runs in time linear in the text. Raises BadRequest for an invalid regex.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.copy_directions import copy_texts
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -23,7 +23,7 @@ WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!
 _PAGEABLE_COPIES = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
 
 
-@remembered
+@cached_by_argument
 def waits_for_device(trace: TraceTable) -> Bool:
     """Returns a mask of the calls that wait for a device.
 
@@ -39,8 +39,8 @@ def waits_for_device(trace: TraceTable) -> Bool:
     return waits
 
 
-@remembered
-def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
+@cached_by_argument
+def thread_handovers(trace: TraceTable) -> tuple[Int64, Int64]:
     """Returns two arrays of track numbers: threads that hand operators to other threads, and threads that execute
     them.
 
@@ -75,7 +75,7 @@ def awaits_thread(trace: TraceTable) -> Bool:
     return found
 
 
-@remembered
+@cached_by_argument
 def profiler_waits(trace: TraceTable) -> Ranges:
     """Returns the time ranges during which a thread waits for a thread of its process that is busy with profiler
     work.

@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.intervals import Ranges, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
 
-@remembered
+@cached_by_argument
 def covered_work(trace: TraceTable) -> Int64:
     """Returns the rows of device work that overlap the loaded window.
 
@@ -33,7 +33,7 @@ def covered_work(trace: TraceTable) -> Int64:
     return found
 
 
-@remembered
+@cached_by_argument
 def device_busy(trace: TraceTable) -> Mapping[int, Ranges]:
     """Returns the busy times of each device over all its streams.
 

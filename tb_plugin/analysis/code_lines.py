@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -29,7 +29,7 @@ class CodeLines(msgspec.Struct, frozen=True, eq=False):
     texts: pa.Array
 
 
-@remembered
+@cached_by_argument
 def code_lines(trace: TraceTable) -> CodeLines:
     """Returns the Python line that was executing at each host row, if recorded.
 

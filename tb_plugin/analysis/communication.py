@@ -34,21 +34,21 @@ BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
 _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
 
 
-def exposed(trace: TraceTable) -> Ranges:
+def exposed_ranges(trace: TraceTable) -> Ranges:
     """Returns the time ranges during which communication runs without overlapping computation, copies or memsets."""
-    talking = communicating(trace)
+    talking = communication_ranges(trace)
     if not len(talking):
         return EMPTY
     work = _covered(trace, of_kind(trace.kind, *DEVICE_WORK) & ~trace.is_collective)
-    return subtract(talking, join(work, computing(trace)))
+    return subtract(talking, join(work, computation_ranges(trace)))
 
 
-def communicating(trace: TraceTable) -> Ranges:
+def communication_ranges(trace: TraceTable) -> Ranges:
     """Returns the time ranges during which a collective runs on any thread or device."""
-    return _covered(trace, communicates(trace))
+    return _covered(trace, is_communication(trace))
 
 
-def computing(trace: TraceTable) -> Ranges:
+def computation_ranges(trace: TraceTable) -> Ranges:
     """Returns the time ranges during which a kernel other than communication runs.
 
     Without such kernels, uses CPU computation.
@@ -57,7 +57,7 @@ def computing(trace: TraceTable) -> Ranges:
     return kernels if len(kernels) else _host_computation(trace)
 
 
-def communicates(trace: TraceTable) -> Bool:
+def is_communication(trace: TraceTable) -> Bool:
     """Returns a mask of the communication events.
 
     These are collective kernels and the work of CPU process groups (gloo, MPI, UCC). Without collective kernels,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.recorded_units import unit_and_factor
 from tb_plugin.lib.intervals import Ranges, overlaps, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -83,7 +83,7 @@ class Frequency(msgspec.Struct, frozen=True, eq=False):
         return until(end) - until(start)
 
 
-@remembered
+@cached_by_argument
 def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
     """Returns the core frequency of a device; None if not recorded or invalid.
 

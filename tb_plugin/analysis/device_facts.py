@@ -41,7 +41,7 @@ def numbers_of(trace: TraceTable, key: str, rows: Int64) -> Float64:
     return found
 
 
-def states(trace: TraceTable, keys: Sequence[str], words: Sequence[str], rows: Int64) -> Bool:
+def has_fact_in(trace: TraceTable, keys: Sequence[str], words: Sequence[str], rows: Int64) -> Bool:
     """Returns, for each row, whether its first available fact among ``keys`` is one of ``words``."""
     ids = [id for word in words if (id := trace.strings.find(word)) != MISSING]
     found: Bool = np.isin(first_reported_text(trace, keys, rows), ids)

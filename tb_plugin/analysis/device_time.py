@@ -16,7 +16,7 @@ from tb_plugin.analysis.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.analysis.selection import chosen_steps, select_rows, steps_of
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.steps.windows import PROFILER
 from tb_plugin.model.trace.table import Steps, TraceTable
@@ -50,7 +50,7 @@ class DeviceTime(msgspec.Struct, frozen=True):
     unlaunched: int
 
 
-@remembered
+@cached_by_argument
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     """Returns the times of a device; None if it ran no work. ``device`` is an index into ``trace.devices``."""
     rows = _work_of(trace, device)
@@ -92,7 +92,7 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
     )
 
 
-@remembered
+@cached_by_argument
 def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
     """Returns compute time per kernel class, in nanoseconds; it sums to ``DeviceTime.compute_ns``.
 
@@ -150,7 +150,7 @@ class DeviceRatios(msgspec.Struct, frozen=True):
     matrix_unknown_ratio: float | None
 
 
-@remembered
+@cached_by_argument
 def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None) -> DeviceRatios:
     """Returns ratios over the steps with these labels (None = all steps).
 

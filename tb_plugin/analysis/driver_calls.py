@@ -173,7 +173,7 @@ def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Not
     if calls.setup_calls:
         keys += ["setup_calls", "setup_ns"]
         text += "; {setup_calls} of these calls took {setup_ns} to initialize the driver once"
-        text += f". The others take {{driver_memory_ratio}} {of}."
+        text += f". The other calls take {{driver_memory_ratio}} {of}."
     else:
         text += f", in total {{driver_memory_ratio}} {of}."
     return Notice(

@@ -18,10 +18,10 @@ from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.analysis.operator_calls import is_call, nesting
+from tb_plugin.analysis.operator_calls import call_nesting, is_call
 from tb_plugin.analysis.parallelism.roles import WORDS, roles_of
 from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
-from tb_plugin.analysis.recomputation import Sign, recomputed
+from tb_plugin.analysis.recomputation import Sign, recomputations
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.recorder import KernelFacts
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
@@ -173,7 +173,7 @@ def _role(trace: TraceTable, text: str) -> Bool:
 
 
 def _recomputed(trace: TraceTable, text: str) -> Bool:
-    found = recomputed(trace)
+    found = recomputations(trace)
     mine = found.sign == Sign.__members__.get(text.upper(), MISSING)
     modules = np.flatnonzero(trace.kind == EventKind.MODULE)
     at = found.at(trace.track[modules], trace.start_ns[modules])
@@ -187,7 +187,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "operator": _operator,
     "input_shape": _shape,
     "kind": _kind,
-    "outermost": lambda trace, text: (nesting(trace).call == MISSING) == (text == "true"),
+    "outermost": lambda trace, text: (call_nesting(trace).call == MISSING) == (text == "true"),
     "external_id": _external_id,
     "category": lambda trace, text: _flags(trace.category, trace.strings.find(text)),
     "grid": _launch("grid"),

@@ -124,7 +124,7 @@ def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
     return order
 
 
-def cut(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
+def truncate_tree(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
     """Returns at most ``most`` nodes of a pre-order, and the parent of each as an index into them.
 
     Upper nodes have priority.
@@ -162,7 +162,7 @@ class Spans(msgspec.Struct, frozen=True, eq=False):
     end: Int64
 
 
-def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
+def is_top_level(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
     """Returns, for each call, whether no call with the same key encloses it on its track.
 
     Totals count only these calls.
@@ -183,7 +183,7 @@ def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> B
     Differs from ``outermost`` for partly overlapping calls and for calls without a track (-1): only the tree
     decides.
     """
-    counted: Bool = outermost(key, spans) & (spans.track != MISSING)
+    counted: Bool = is_top_level(key, spans) & (spans.track != MISSING)
     left = np.flatnonzero(~counted)
     above = parent[left]
     while len(left):

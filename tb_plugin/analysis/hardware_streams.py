@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 
@@ -24,7 +24,7 @@ class HardwareStreams(msgspec.Struct, frozen=True, eq=False):
     names: tuple[str, ...]
 
 
-@remembered
+@cached_by_argument
 def hardware_streams(trace: TraceTable) -> HardwareStreams:
     """Returns the hardware stream of each row: the recorded one, or else its track."""
     of = trace.track.copy()

@@ -13,12 +13,12 @@ from tb_plugin.analysis.forest import Forest, Spans, outermost_of
 from tb_plugin.analysis.graphs.attribution import counted_scopes
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, InReplays, replayed_calls
-from tb_plugin.analysis.recomputation import recomputed
+from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.groupby import Groups, places_of, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -86,7 +86,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
         found = np.full(len(source), MISSING, np.int32)
         known = source != MISSING
         at = source[known]
-        found[known] = innermost(
+        found[known] = innermost_at(
             trace.track[rows], trace.start_ns[rows], end, nesting.parent, trace.track[at], trace.start_ns[at]
         )
         return found
@@ -114,7 +114,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     host_owner = np.where(outside, of_forward[at], MISSING)
     apart = at[outside & (host_owner == MISSING)]
     again = np.zeros(len(trace), np.bool_)
-    again[recomputed(trace).work] = True
+    again[recomputations(trace).work] = True
     direct = selection.of(trace, EventKind.OPERATOR)
     position = places_of(rows, len(trace))
     count, also = len(rows) + len(replayed), replayed.also

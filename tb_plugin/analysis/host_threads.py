@@ -13,7 +13,7 @@ from tb_plugin.analysis.selection import EVERYTHING, Chosen, select_rows
 from tb_plugin.analysis.stack_frames import stack_frames, thread_starts
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.lib.groupby import stable_order
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable, Track
 
@@ -81,7 +81,7 @@ def thread_key(track: Track) -> str:
     return f"{track.pid}:{track.tid}"
 
 
-@remembered
+@cached_by_argument
 def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ...]:
     """Returns the threads with stack frames, and their times in the selected steps.
 

@@ -14,7 +14,7 @@ from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
 from tb_plugin.lib.groupby import group, places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -44,12 +44,12 @@ WHAT: Mapping[KernelClass, str] = MappingProxyType(
     {
         KernelClass.GEMM: "Matrix multiplications.",
         KernelClass.CONVOLUTION: "Convolutions, forward and backward.",
-        KernelClass.ATTENTION: "Fused attention with its caches.",
+        KernelClass.ATTENTION: "Fused attention, including its caches.",
         KernelClass.NORMALISATION: "Norms and softmax.",
         KernelClass.ELEMENTWISE: "Elementwise operations, fused or not.",
         KernelClass.REDUCTION: "Sums, maxima, losses, pooling, sorting and scans.",
         KernelClass.EMBEDDING: "Embedding lookups and their gradients.",
-        KernelClass.MOE: "Expert routing and expert products.",
+        KernelClass.MOE: "Expert routing and expert matrix products.",
         KernelClass.OPTIMIZER: "Fused optimizer steps.",
         KernelClass.COPY: "Moves, fills, casts and layout changes in kernels.",
         KernelClass.COMMUNICATION: "Exchange with other devices.",
@@ -70,7 +70,7 @@ class Because(IntEnum):
 
 _REASONS: Mapping[int, str] = MappingProxyType(
     {
-        Because.NOTHING: "no rule knows its name or an operator around its launch",
+        Because.NOTHING: "no rule matches its name or an operator around its launch",
         Because.COMMUNICATES: "it communicates: by its name, its arguments or the operator that launched it",
         Because.RULE: "by its name: {}",
         Because.OPERATOR: "launched by {}",
@@ -104,7 +104,7 @@ def word_of(kernel_class: int) -> str:
     return KernelClass(kernel_class).name.lower()
 
 
-@remembered
+@cached_by_argument
 def classify_kernels(trace: TraceTable) -> KernelClasses:
     """Returns the class of every kernel name.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -27,7 +27,7 @@ def first_reported_text(trace: TraceTable, keys: Sequence[str], rows: Int64) -> 
     return found
 
 
-@remembered
+@cached_by_argument
 def on_counted_cores(trace: TraceTable) -> Bool:
     """Returns a mask of the kernels on cores that the profiler's operator tables count separately."""
     facts = trace.recorder.kernels

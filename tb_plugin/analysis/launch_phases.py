@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.analysis.recorded_launches import Launches, recorded_launches, usual
+from tb_plugin.analysis.recorded_launches import Launches, recorded_launches, usual_latency_ns
 from tb_plugin.analysis.unrecorded_work import waits_for_unrecorded
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 LEAST_OUTLIER_NS = 20_000
 
 
-@remembered
+@cached_by_argument
 def launch_phases(trace: TraceTable) -> Launches:
     """Returns call, queue time and latency of all device work in the loaded window.
 
@@ -56,5 +56,7 @@ def usual_latency(trace: TraceTable, device: int) -> Int64:
             known = of_device & kind & alike & ((launches.latency_ns > 0) | ~launches.is_queued)
             samples = launches.latency_ns[known]
             # One sample does not define what is usual.
-            limit[kind & alike] = usual(samples) if len(samples) > 1 else min(usual(samples), LEAST_OUTLIER_NS)
+            limit[kind & alike] = (
+                usual_latency_ns(samples) if len(samples) > 1 else min(usual_latency_ns(samples), LEAST_OUTLIER_NS)
+            )
     return limit

@@ -29,13 +29,13 @@ TITLES: Mapping[str, str] = {
 }
 MEANINGS: Mapping[str, str] = {
     "parameter": "Tensors and buffers updated by the optimizer.",
-    "optimizer_state": "State of the optimizer per parameter.",
+    "optimizer_state": "Optimizer state of the parameters.",
     "gradient": "Gradients of parameters.",
     "activation": "Forward results saved for the backward pass.",
     "autograd_detail": "Intermediate results of the backward pass.",
     "input": "Batches, labels and masks.",
-    "temporary": "Allocated and released within one operator.",
-    "unknown": "Memory of no other category.",
+    "temporary": "Memory allocated and released within one operator.",
+    "unknown": "Memory that belongs to no other category.",
 }
 # ``categories_of`` returns indices into it.
 ORDER = tuple(TITLES)

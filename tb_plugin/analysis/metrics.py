@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from tb_plugin.payloads import Column, Figure, Metric, Scalar, Unit
 
 CHOSEN = "selected steps, else the full trace"
-WHOLE = "the full trace"
+FULL_TRACE = "the full trace"
 CHOSEN_WINDOW = "selected window or steps, else the full trace"
 STEPS = "all recorded steps, first start to last end"
 # Text of STEPS if none are recorded.
@@ -87,17 +87,17 @@ SHARED = Metrics(
         {
             "name": ("Name", "Recorded name."),
             "readable": ("Readable name", "Demangled name."),
-            "operator": ("Operator", "Innermost operator open at the launch."),
+            "operator": ("Operator", "Innermost operator running at the launch."),
             "input_shape": ("Input shapes", "Dimensions of the operator's inputs (record_shapes=True)."),
-            "grid": ("Grid", "Thread blocks of the launch: x, y, z."),
-            "block": ("Block", "Threads per block: x, y, z."),
+            "grid": ("Grid", "Thread blocks in x, y and z."),
+            "block": ("Block", "Threads per block in x, y and z."),
             "call_stack": ("Call stack", "Frames of the call, innermost first."),
-            "backward_operator": ("Backward operator", "Autograd function of the node."),
+            "backward_operator": ("Backward operator", "Name of the autograd function."),
             "forward_operator": ("Forward operator", "Forward operator that created the autograd node."),
             "forward_line": ("Line", "Python line of the forward operator."),
-            "module": ("Module", "nn.Module with its recorded instance number."),
+            "module": ("Module", "nn.Module and its recorded instance number."),
             "category": ("Category", "Recorded category."),
-            "collective": ("Collective", "Communication operation, spelled alike for all libraries."),
+            "collective": ("Collective", "Communication operation, named alike for all libraries."),
             "dtype": ("Type", "Element type of the buffers."),
             "group": ("Group", "Name of the process group."),
             "group_ranks": ("Ranks", "Recorded ranks of the process group."),
@@ -106,68 +106,71 @@ SHARED = Metrics(
     define(
         "",
         "bool",
-        {"framework": ("Framework", "Code of the standard library or an installed package.")},
+        {"framework": ("Framework", "Code from the standard library or an installed package.")},
     ),
     define(
         "",
         "text",
         {
-            "package": ("Package", "Package of the frame, by its path."),
+            "package": ("Package", "Package of the frame, from its path."),
             "step": ("Step", "Recorded step number."),
-            "stream": ("Stream", "Stream or queue of the device."),
+            "stream": ("Stream", "Device stream or queue."),
             "thread": ("Thread", "Host thread."),
-            "thread_key": ("Thread id", "Recorded process and thread id; #2, #3 are further threads with the same id."),
+            "thread_key": (
+                "Thread id",
+                "Recorded process and thread id; #2 and #3 mark reused ids.",
+            ),
             "device": ("Device", "Recorded device id."),
             "kind": ("Kind", "Event kind, the same for all vendors."),
             "worker": ("Worker", "Process or rank of the run, named after its file."),
-            "class": ("Class", "Kernel class, by its name or its operators."),
+            "class": ("Class", "Kernel class, from the kernel name or its operators."),
             "cause": ("Cause", "Idle cause with the most time."),
-            "cause_key": ("Cause key", "Idle cause in the names of facts."),
-            "class_by": ("Class by", "Source of the class: rule, communication or operator."),
+            "cause_key": ("Cause key", "Short name of the idle cause, used in keys."),
+            "class_by": ("Class by", "Source of the kernel class: rule, communication or operator."),
             "device_name": ("Name", "Device name reported by the driver."),
             "capability": ("Compute capability", "Version of the device's instruction set."),
             "group_description": ("Description", "Description of the process group."),
             "backend": ("Backend", "Communication library of the process group."),
-            "node_kind": ("Kind", "phase, module, operator, annotation, Python or runtime call, or device work."),
+            "node_kind": ("Kind", "Phase, module, operator, annotation, Python or runtime call, or device work."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "workers": ("Workers", "Workers in these numbers."),
-            "calls": ("Calls", "Number of calls, including nested ones of the same name."),
-            "outer_calls": ("Calls", "Number of top-level calls."),
+            "workers": ("Workers", "Workers included."),
+            "calls": ("Calls", "Calls, including nested calls of the same name."),
+            "outer_calls": ("Calls", "Top-level calls."),
             "operators": ("Operators", "Operators called directly by the module."),
             "registers": ("Registers", "Registers per thread."),
             "events": ("Events", "Number of events."),
             "group_size": ("Group size", "Ranks in the process group."),
             "source_rank": ("From rank", "Sending rank of a point-to-point call."),
             "destination_rank": ("To rank", "Receiving rank of a point-to-point call."),
-            "sequence": ("Sequence", "Recorded number of the collective in its process group."),
-            "world_size": ("World size", "Recorded number of ranks in the job."),
+            "sequence": ("Sequence", "Recorded sequence number of the collective in its group."),
+            "world_size": ("World size", "Ranks in the job, as recorded."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "range_own_ns": ("Self", "Time in ranges of the name minus ranges inside them."),
-            "range_total_ns": ("Total", "Time in ranges of the name; nested ones count once."),
+            "range_own_ns": ("Self", "Time in ranges with this name, minus the ranges inside them."),
+            "range_total_ns": ("Total", "Time in ranges with this name; nested ranges count once."),
             "host_self_ns": ("Host self", "Host time minus nested operators, modules and runtime calls."),
             "host_total_ns": (
                 "Host total",
-                "Host time including nested calls; nested calls of the same name count once.",
+                "Host time including nested calls, without double counting.",
             ),
             "device_self_ns": (
                 "Device self",
-                "Time of kernels, copies and sets launched directly; concurrent streams add up.",
+                "Time of directly launched kernels, copies and memsets, summed over streams.",
             ),
             "device_total_ns": (
                 "Device total",
-                "Device self plus that of nested calls; calls of the same name count once.",
+                "Device time including nested calls, without double counting.",
             ),
-            "total_ns": ("Total", "Sum of durations; concurrent streams add up."),
+            "total_ns": ("Total", "Sum of durations over all streams."),
             "mean_ns": ("Mean", "Total divided by calls."),
             "min_ns": ("Min", "Shortest duration."),
             "max_ns": ("Max", "Longest duration."),
@@ -177,8 +180,8 @@ SHARED = Metrics(
             "start_ns": ("Start", "Time since the first event."),
             "dur_ns": ("Duration", "End minus start."),
             "recorded_dur_ns": ("Recorded duration", "Implausible duration in the file, before correction."),
-            "host_ns": ("Host", "Host time including nested calls, over all threads."),
-            "device_ns": ("Device", "Device time launched here or in nested calls."),
+            "host_ns": ("Host", "Host time including nested calls, summed over threads."),
+            "device_ns": ("Device", "Device time of work launched here or in nested calls."),
         },
     ),
     define(
@@ -186,11 +189,11 @@ SHARED = Metrics(
         "ratio",
         {
             "occupancy": ("Est. occupancy", "Occupancy estimated by the profiler."),
-            "total_share": ("Share", "Total divided by the sum over all rows."),
-            "device_self_share": ("Device self share", "Device self divided by its sum over all rows."),
-            "device_total_share": ("Device share", "Device time divided by its sum over all rows."),
-            "host_self_share": ("Host self share", "Host self divided by its sum over all rows."),
-            "host_total_share": ("Host share", "Host time divided by its sum over all rows."),
+            "total_share": ("Share", "Total divided by its sum over rows."),
+            "device_self_share": ("Device self share", "Device self divided by its sum over rows."),
+            "device_total_share": ("Device share", "Device time divided by its sum over rows."),
+            "host_self_share": ("Host self share", "Host self divided by its sum over rows."),
+            "host_total_share": ("Host share", "Host time divided by its sum over rows."),
         },
     ),
     define(
@@ -204,7 +207,7 @@ SHARED = Metrics(
         CHOSEN,
         "bool",
         {
-            "matrix_eligible": ("Matrix unit eligible", "The operator can use matrix units, by its name."),
+            "matrix_eligible": ("Matrix unit eligible", "The operator's name shows that it can use matrix units."),
         },
     ),
     define(
@@ -212,15 +215,15 @@ SHARED = Metrics(
         "bytes",
         {
             "shared_memory": ("Shared memory", "Static plus dynamic shared memory per block."),
-            "bytes": ("Bytes", "Copied or set bytes."),
+            "bytes": ("Bytes", "Bytes copied or set."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "compute_alone_ns": ("Compute only", "Compute time without communication."),
-            "overlap_ns": ("Overlap", "Time with compute and communication at once."),
+            "compute_alone_ns": ("Compute only", "Compute time not overlapped by communication."),
+            "overlap_ns": ("Overlap", "Time when compute and communication overlap."),
         },
     ),
     define(
@@ -229,18 +232,18 @@ SHARED = Metrics(
         {
             "step_total_ns": (
                 "Step",
-                "Step start on the host to the end of its last device work, without earlier steps.",
+                "Time from host step start to the end of its device work.",
             ),
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ns",
         {
             "compute_ns": ("Compute", "Time with at least one non-communication kernel running."),
             "exposed_communication_ns": ("Exposed communication", "Communication not overlapped by compute."),
-            "idle_ns": ("Idle", "Time without kernels, copies, sets or unrecorded work."),
-            "unrecorded_ns": ("Unrecorded work", "Time with only device work from outside the recording; not idle."),
+            "idle_ns": ("Idle", "Time with no kernels, copies, memsets or unrecorded work running."),
+            "unrecorded_ns": ("Unrecorded work", "Time when the device runs only unrecorded work; not idle time."),
         },
     ),
     define(
@@ -250,7 +253,7 @@ SHARED = Metrics(
             "communication_exposed": ("Exposed communication", "Exposed communication divided by step time."),
             "utilization": (
                 "GPU busy",
-                "Time with at least one kernel running, divided by window minus unrecorded work.",
+                "Time with a running kernel, divided by the window without unrecorded work.",
             ),
             "sm_efficiency": (
                 "Est. SM efficiency",
@@ -260,27 +263,27 @@ SHARED = Metrics(
     ),
     define("", "bytes", {"memory_bytes": ("Memory", "Device memory.")}),
     define(
-        WHOLE,
+        FULL_TRACE,
         "count",
         {
-            "affected": ("Affected", "Events behind the notice."),
+            "affected": ("Affected", "Events that the notice describes."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "count",
         {
-            "malloc_calls": ("Driver allocations", "Driver calls in steps that allocate or map device memory."),
-            "free_calls": ("Driver releases", "Driver calls in steps that release device memory."),
-            "setup_calls": ("Driver set-up", "Driver memory calls over 1 ms and 20 medians, or over 500 ms."),
+            "malloc_calls": ("Driver allocations", "Driver calls during steps to allocate or map device memory."),
+            "free_calls": ("Driver releases", "Driver calls during steps to release device memory."),
+            "setup_calls": ("Driver set-up", "Driver memory calls over 500 ms, or over 1 ms and 20 medians."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "bytes",
         {
-            "allocated_bytes": ("Allocated", "Total Allocated of the allocator."),
-            "reserved_bytes": ("Reserved", "Total Reserved of the allocator."),
+            "allocated_bytes": ("Allocated", "The allocator's recorded Total Allocated."),
+            "reserved_bytes": ("Reserved", "The allocator's recorded Total Reserved."),
             "change_bytes": ("Change", "Allocated minus released bytes since the first event."),
         },
     ),
@@ -288,8 +291,8 @@ SHARED = Metrics(
         CHOSEN_WINDOW,
         "ns",
         {
-            "malloc_ns": ("Allocation time", "Host time of driver allocations in steps."),
-            "free_ns": ("Release time", "Host time of driver releases in steps."),
+            "malloc_ns": ("Allocation time", "Host time of driver allocations during steps."),
+            "free_ns": ("Release time", "Host time of driver releases during steps."),
             "setup_ns": ("Set-up time", "Host time of driver set-up calls."),
         },
     ),
@@ -299,7 +302,7 @@ SHARED = Metrics(
         {
             "driver_memory_ratio": (
                 "Driver share",
-                "Driver allocation and release time divided by host step time, without set-up.",
+                "Driver allocation and release time without set-up, divided by step time.",
             ),
         },
     ),

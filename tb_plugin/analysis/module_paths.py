@@ -10,7 +10,7 @@ import pyarrow as pa
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.lib.groupby import group, places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -33,7 +33,7 @@ class ModulePaths(msgspec.Struct, frozen=True, eq=False):
     modules: pa.Array
 
 
-@remembered
+@cached_by_argument
 def module_paths(trace: TraceTable) -> ModulePaths:
     """Returns the module paths of all operators and module calls.
 

@@ -17,7 +17,7 @@ from tb_plugin.analysis.graphs.scope_calls import InReplays, ReplayedCalls, repl
 from tb_plugin.analysis.kernel_facts import on_counted_cores
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.groupby import places_of, sum_by
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace import tree
 from tb_plugin.model.trace.reported_operators import TIMES, reported_operators
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, MatrixUse, of_kind
@@ -74,7 +74,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     rows = np.flatnonzero(selection.rows & is_call(trace))
     position = places_of(rows, len(trace))
     runtime = selection.of(trace, EventKind.RUNTIME)
-    nested = nesting(trace)
+    nested = call_nesting(trace)
     work = selection.of(trace, *DEVICE_WORK)
     parent = position[nested.call[rows]]
     scopes = origins_of(trace).scopes
@@ -196,8 +196,8 @@ class CallNesting(msgspec.Struct, frozen=True, eq=False):
     self_ns: Int64
 
 
-@remembered
-def nesting(trace: TraceTable) -> CallNesting:
+@cached_by_argument
+def call_nesting(trace: TraceTable) -> CallNesting:
     """Returns the nesting of operator calls, including annotations that count as operators."""
     if not len(_ranges(trace)):
         return CallNesting(trace.operator, trace.self_ns)
@@ -209,7 +209,7 @@ def nesting(trace: TraceTable) -> CallNesting:
     runtime = np.flatnonzero(trace.kind == EventKind.RUNTIME)
     call[runtime] = _rows(
         calls,
-        tree.innermost(
+        tree.innermost_at(
             trace.track[calls], trace.start_ns[calls], ends, among.parent, trace.track[runtime], trace.start_ns[runtime]
         ),
     )

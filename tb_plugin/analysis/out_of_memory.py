@@ -9,9 +9,9 @@ import numpy.typing as npt
 from tb_plugin.analysis.advice import read_more, todo_of
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import CHOSEN_WINDOW, SHARED, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_WINDOW, FULL_TRACE, SHARED, define
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
 from tb_plugin.model.trace.schema import MISSING, OUT_OF_MEMORY, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -21,15 +21,19 @@ Int64 = npt.NDArray[np.int64]
 
 METRICS = SHARED.adding(
     define(
-        WHOLE,
+        FULL_TRACE,
         "bytes",
         {
             "failed_bytes": ("Requested", "Bytes of the failed request."),
             "failed_allocated_bytes": ("In use", "Allocated bytes at the failed request."),
         },
     ),
-    define(WHOLE, "ns", {"failed_at_ns": ("Out of memory at", "Time of the failed request since trace start.")}),
-    define(WHOLE, "code", {"failed_line": ("Python line", "Python line of the failed request.")}),
+    define(
+        FULL_TRACE,
+        "ns",
+        {"failed_at_ns": ("Out of memory at", "Time of the failed request, measured from trace start.")},
+    ),
+    define(FULL_TRACE, "code", {"failed_line": ("Python line", "Python line of the failed request.")}),
     define(CHOSEN_WINDOW, "count", {"failed_requests": ("Failed requests", "Failed allocation requests.")}),
 )
 
@@ -71,7 +75,7 @@ class Failures(msgspec.Struct, frozen=True, eq=False):
         return "one" if requested > allocated else "full"
 
 
-@remembered
+@cached_by_argument
 def failures_of(trace: TraceTable) -> Failures:
     """Returns all failed requests in a trace."""
     named = trace.strings.where(lambda text: text == OUT_OF_MEMORY)[trace.name]

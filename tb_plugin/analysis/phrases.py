@@ -11,16 +11,16 @@ def references_of(recorder: Recorder, finding: str) -> list[Reference]:
     return [Reference(title, url) for title, url in recorder.references(finding)]
 
 
-def noun(count: float, one: str, many: str = "") -> str:
+def plural(count: float, one: str, many: str = "") -> str:
     """Returns the singular or plural form for a number."""
     return one if count == 1 else many or f"{one}s"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def count_with_noun(count: int, one: str, many: str = "") -> str:
     """Returns a number with its noun: ``1 segment``, ``2,148 segments``."""
-    return f"{count:,} {noun(count, one, many)}"
+    return f"{count:,} {plural(count, one, many)}"
 
 
-def capital(words: str) -> str:
+def capitalized(words: str) -> str:
     """Returns the text with a capital first letter."""
     return words[:1].upper() + words[1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.forest import Spans, outermost
+from tb_plugin.analysis.forest import Spans, is_top_level
 from tb_plugin.analysis.stack_frames import labels_of, stack_frames
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.table import TraceTable
@@ -17,7 +17,7 @@ def ranges_by_name(trace: TraceTable) -> pa.Table:
     labels = labels_of(trace)
     label = labels.of[trace.name[frames.row]]
     start, end = trace.start_ns[frames.row], trace.ends(frames.row)
-    outer = outermost(label, Spans(frames.thread, start, end))
+    outer = is_top_level(label, Spans(frames.thread, start, end))
     groups = group(label)
     own, total = groups.sum(frames.own_ns), groups.sum(np.where(outer, end - start, 0))
     order = np.lexsort((-total, -own))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.table import TraceTable
 
 # Waiting for the next batch.
@@ -47,7 +47,7 @@ def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
     return found
 
 
-@remembered
+@cached_by_argument
 def _names(trace: TraceTable) -> npt.NDArray[np.int64]:
     """String ids used as event names. They are much fewer than all strings, which include stacks."""
     used = np.zeros(len(trace.strings) + 1, np.bool_)
@@ -55,7 +55,7 @@ def _names(trace: TraceTable) -> npt.NDArray[np.int64]:
     return np.flatnonzero(used[:-1])
 
 
-def matched(pattern: re.Pattern[str]) -> str:
+def search_pattern(pattern: re.Pattern[str]) -> str:
     """Converts a pattern for ``match`` to an equivalent RE2 pattern for search."""
     return f"^(?s:{pattern.pattern})"
 

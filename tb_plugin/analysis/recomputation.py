@@ -16,12 +16,12 @@ from tb_plugin.analysis.backward import BackwardOperators, backward_operators
 from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.analysis.module_paths import BETWEEN, module_paths
 from tb_plugin.analysis.parallelism.roles import PIPELINE, roles_of
-from tb_plugin.analysis.range_patterns import BACKWARD, matched, name_matches
+from tb_plugin.analysis.range_patterns import BACKWARD, name_matches, search_pattern
 from tb_plugin.lib.groupby import group, sum_by
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -71,15 +71,15 @@ class Recomputed(msgspec.Struct, frozen=True, eq=False):
     def at(self, track: Int32, time: Int64) -> Int64:
         """Returns the index of the recomputation on a track at each time (-1 = none)."""
         around = nest(self.track, self.start, self.end).parent
-        return innermost(self.track, self.start, self.end, around, track, time).astype(np.int64)
+        return innermost_at(self.track, self.start, self.end, around, track, time).astype(np.int64)
 
 
 METRICS = define(
     CHOSEN,
     "ns",
     {
-        "recomputed_device_ns": ("Recomputed", "Device time of forward code rerun in backward passes."),
-        "recomputed_host_ns": ("Recomputed on host", "Host time of forward code rerun in backward passes."),
+        "recomputed_device_ns": ("Recomputed", "Device time of forward code rerun in the backward pass."),
+        "recomputed_host_ns": ("Recomputed on host", "Host time of forward code rerun in the backward pass."),
     },
 )
 _NONE = np.empty(0, np.int64)
@@ -88,9 +88,8 @@ NOTHING = Recomputed(
 )
 
 
-@remembered
-def recomputed(trace: TraceTable) -> Recomputed:
-    """Returns all recomputations in a trace."""
+@cached_by_argument
+def recomputations(trace: TraceTable) -> Recomputed:
     frames = np.flatnonzero(
         of_kind(trace.kind, EventKind.PYTHON) & name_matches(trace, trace.recorder.stages.recomputing)
     )
@@ -125,7 +124,7 @@ def _noting(trace: TraceTable) -> Int64:
     row = row[(trace.kind[row] == EventKind.OPERATOR) & (trace.operator[row] != MISSING)]
     if not len(row):
         return row
-    backward = name_matches(trace, matched(BACKWARD))
+    backward = name_matches(trace, search_pattern(BACKWARD))
     row = row[backward[trace.operator[row]] & ~backward[row]]
     if not len(row):
         return row
@@ -152,7 +151,7 @@ def _outermost(trace: TraceTable, every: BackwardOperators, spans: Spans) -> Boo
     track, start, end = spans
     around = nest(track, start, end).parent
     rows = every.row
-    backward = innermost(trace.track[rows], trace.start_ns[rows], trace.ends(rows), every.within, track, start)
+    backward = innermost_at(trace.track[rows], trace.start_ns[rows], trace.ends(rows), every.within, track, start)
     found: Bool = (around == MISSING) | (np.append(start, 0)[around] < _begins(trace, every)[backward])
     return found
 
@@ -164,7 +163,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
 
     def part_of(rows: Int64) -> Int64:
         """Index of the recomputation of each host row (-1 = none)."""
-        at = innermost(track, start, end, around, trace.track[rows], trace.start_ns[rows]).astype(np.int64)
+        at = innermost_at(track, start, end, around, trace.track[rows], trace.start_ns[rows]).astype(np.int64)
         backward = every.of[rows]
         own = np.where(trace.kind[rows] == EventKind.OPERATOR, backward, every.of[trace.operator[rows]])
         inner = begins[own] > np.append(start, 0)[at]
@@ -173,7 +172,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
 
     operator = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, np.unique(track)))
     # If the recomputation is itself a backward operator, that one is not forward work.
-    operator = operator[~name_matches(trace, matched(BACKWARD))[operator]]
+    operator = operator[~name_matches(trace, search_pattern(BACKWARD))[operator]]
     of = part_of(operator)
     operator, of = operator[of != MISSING], of[of != MISSING]
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
@@ -185,7 +184,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     handed = _pipeline_transfers(trace, work)
     operator, of = (each[~np.isin(operator, trace.operator[work[handed]])] for each in (operator, of))
     work, source, at = work[~handed], source[~handed], at[~handed]
-    inside = innermost(track, start, end, around, trace.track[every.row], trace.start_ns[every.row])
+    inside = innermost_at(track, start, end, around, trace.track[every.row], trace.start_ns[every.row])
     begun = np.append(start, 0)[inside]
     inner = (inside != MISSING) & (begins[:-1] > begun) & (begins[every.within] <= begun)
     other = sum_by(np.where(inner, inside, MISSING), trace.dur_ns[every.row], len(start))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.lib.groupby import stable_order
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -44,7 +44,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
     is_graph: Bool
 
 
-@remembered
+@cached_by_argument
 def recorded_launches(trace: TraceTable) -> Launches:
     """Returns call, queue time and latency of all device work in the loaded window.
 
@@ -108,7 +108,7 @@ def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
     return found
 
 
-def usual(latency_ns: Int64) -> int:
+def usual_latency_ns(latency_ns: Int64) -> int:
     """Returns the upper limit of usual latency: median plus 8 median absolute deviations; 0 without samples."""
     if not len(latency_ns):
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.graphs.captures import captures
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -18,7 +18,7 @@ MIN_LAUNCHES = 20
 MAX_MISSING_KERNELS = 0.2
 
 
-@remembered
+@cached_by_argument
 def operators_recorded(trace: TraceTable) -> float:
     """Returns the share of operators in the recording, estimated from gaps in their ids; 1 without ids or with few
     gaps.
@@ -34,7 +34,7 @@ def operators_recorded(trace: TraceTable) -> float:
     return len(ids) / float(ids[-1] - ids[0] + 1)
 
 
-@remembered
+@cached_by_argument
 def kernels_recorded(trace: TraceTable) -> float:
     """Returns the share of kernel launches whose work is recorded; 1 if there are few launches.
 

@@ -38,14 +38,14 @@ METRICS = SHARED.adding(
         "count",
         {
             "state_blocks": ("Blocks", "Blocks of this state and size on the rank."),
-            "replica_groups": ("Groups", "Further groups of ranks with the same blocks."),
+            "replica_groups": ("Groups", "Other groups of ranks with the same blocks."),
         },
     ),
     define(
         MOST_STATES,
         "bytes",
         {
-            f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in blocks of equal size on every rank.")
+            f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in equal blocks on every rank.")
             for name in STATES
         }
         | {
@@ -65,7 +65,12 @@ METRICS = SHARED.adding(
     define(
         MOST_STATES,
         "ratio",
-        {"repeated_ratio": ("Replicated share", "Replicated bytes divided by these states on the largest rank.")},
+        {
+            "repeated_ratio": (
+                "Replicated share",
+                "Replicated bytes divided by all such bytes on the largest rank.",
+            )
+        },
     ),
     define(
         "mean per step",
@@ -161,7 +166,7 @@ class Repeated(msgspec.Struct, frozen=True):
         ]
 
 
-def repeated(by_rank: Sequence[Counts]) -> Repeated | None:
+def replicated_states(by_rank: Sequence[Counts]) -> Repeated | None:
     """Returns the replicated states; None for a single rank, or below ``ALIKE`` of the largest rank's states."""
     if len(by_rank) < 2:
         return None
@@ -178,14 +183,14 @@ def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
     return alike
 
 
-def redundant(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
+def replication_notice(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
     """Returns the finding on replicated states. ``text`` introduces the ranks.
 
     ``at_peak`` is the number of bytes that sharding frees at the ranks' memory peaks, if known.
     """
     peak = ""
     if at_peak is not None:
-        peak = " at its maximum of these states, and {peak_sharding_bytes} less at its memory peak"
+        peak = " when these states are largest, and {peak_sharding_bytes} less at its memory peak"
         more = [*more, METRICS.figure("peak_sharding_bytes", at_peak)]
     return Notice(
         "redundant_states",

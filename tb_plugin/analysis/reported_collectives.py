@@ -29,14 +29,14 @@ def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, 
     place[args.row] = np.arange(len(args.row))
     at, found = rows, place[rows]
     while ((found == MISSING) & (at != MISSING)).any():
-        at = around(trace, at)
+        at = enclosing_operator(trace, at)
         found = np.where(found == MISSING, place[at], found)
     name, dtype, group, inside, outside = (
         np.append(column, MISSING)[found].astype(np.int64)
         for column in (args.name, args.dtype, args.group_name, args.in_elements, args.out_elements)
     )
     what = np.where(name != MISSING, name, trace.name[rows])
-    larger = that(trace, what, lambda text: has_larger_side(collective_name(text)))
+    larger = matching_names(trace, what, lambda text: has_larger_side(collective_name(text)))
     elements = np.where(larger | (inside < 0), np.maximum(inside, outside), inside)
     size = np.full(len(trace.strings) + 1, MISSING, np.int64)
     for each in np.unique(dtype[dtype != MISSING]).tolist():
@@ -45,13 +45,13 @@ def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, 
     return what, np.where(known, elements * size[dtype], MISSING), group
 
 
-def around(trace: TraceTable, rows: Int64) -> Int64:
+def enclosing_operator(trace: TraceTable, rows: Int64) -> Int64:
     """Returns the row of the operator enclosing each row or its launch (-1 = none)."""
     found: Int64 = np.append(trace.operator, MISSING)[rows].astype(np.int64)
     return found
 
 
-def that(trace: TraceTable, names: Int64, test: Callable[[str], bool]) -> Bool:
+def matching_names(trace: TraceTable, names: Int64, test: Callable[[str], bool]) -> Bool:
     """Returns, for each string id, whether its text satisfies ``test``. Each string is tested once."""
     unique, of = np.unique(names, return_inverse=True)
     found: Bool = np.array([test(trace.strings[each]) for each in unique.tolist()], np.bool_)[of.ravel()]

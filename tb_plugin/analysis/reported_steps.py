@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.device_time import device_time
-from tb_plugin.analysis.metrics import STEPS, WHOLE, define
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.analysis.metrics import FULL_TRACE, STEPS, define
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.job_tables import STEP_TIMES, job_table, reported_table
 from tb_plugin.model.trace.table import TraceTable
 
@@ -21,10 +21,10 @@ REPORTED_STEP = define(
     },
 )
 REPORTED_COMPUTE = define(
-    WHOLE,
+    FULL_TRACE,
     "ns",
     {
-        "recorded_compute_ns": ("Recorded", "Compute kernel time over all devices."),
+        "recorded_compute_ns": ("Recorded", "Compute kernel time, summed over all devices."),
         "stated_compute_ns": ("Reported", "Reported compute time over all steps."),
     },
 )
@@ -55,7 +55,7 @@ def length_without_kernels(trace: TraceTable, chosen: Sequence[str] | None) -> f
     return None if missing_computation(trace) is None else reported_step_length(reported_steps(trace, chosen))
 
 
-@remembered
+@cached_by_argument
 def missing_computation(trace: TraceTable) -> tuple[int, int] | None:
     """Returns (recorded, reported) compute time in nanoseconds if less than ``RECORDED`` was recorded; else None.
 

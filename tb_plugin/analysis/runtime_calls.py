@@ -15,7 +15,7 @@ from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.intervals import EMPTY, covered_before, join
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import self_time
@@ -47,7 +47,7 @@ class Callers(msgspec.Struct, frozen=True, eq=False):
     frames: pa.Array
 
 
-@remembered
+@cached_by_argument
 def runtime_calls(trace: TraceTable) -> RuntimeCalls:
     """Returns all runtime and driver calls, regardless of the selected steps."""
     rows = np.flatnonzero(trace.kind == EventKind.RUNTIME)
@@ -113,7 +113,7 @@ def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
     }
 
 
-@remembered
+@cached_by_argument
 def callers(trace: TraceTable) -> Callers:
     """Returns the callers of all ``runtime_calls``, in the same order."""
     calls = np.flatnonzero(trace.kind == EventKind.RUNTIME)

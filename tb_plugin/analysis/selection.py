@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.analysis.annotations import calls_of, inside, launched_by, looked_into, open_at
+from tb_plugin.analysis.annotations import calls_of, launched_by, looked_into, open_at, starts_inside
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.intervals import contains, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
@@ -80,7 +80,7 @@ def _of_phase(trace: TraceTable, calls: Int64) -> Bool:
     rows = np.zeros(len(trace), np.bool_)
     on_device = of_kind(trace.kind, *ON_DEVICE)
     host = np.flatnonzero(~on_device)
-    rows[host] = inside(trace, calls, host)
+    rows[host] = starts_inside(trace, calls, host)
     placed = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, placed)
     placed, source = placed[source != MISSING], source[source != MISSING]

@@ -10,7 +10,7 @@ from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.unrecorded_work import any_unrecorded
 from tb_plugin.lib.intervals import Ranges, join, measure_by, measure_within
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import Mode, Served
 from tb_plugin.model.trace.steps.windows import INFERRED
@@ -63,7 +63,7 @@ def in_mode(trace: TraceTable, mode: Mode) -> Bool:
     return found
 
 
-@remembered
+@cached_by_argument
 def served_steps(trace: TraceTable) -> ServedSteps:
     """Returns the numbers of all steps.
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.lib.groupby import numbered, stable_order
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.groupby import number_groups, stable_order
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, latest_open, nest, parents_among
+from tb_plugin.model.trace.tree import innermost_at, latest_open, nest, parents_among
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -62,7 +62,7 @@ class Starts(msgspec.Struct, frozen=True, eq=False):
     """0 for the track's own thread; 1, 2, ... for later threads with the same thread id."""
 
 
-@remembered
+@cached_by_argument
 def labels_of(trace: TraceTable) -> Labels:
     """Returns the label of every string in a trace."""
     from tb_plugin.analysis.code_owner import ADDRESS
@@ -72,7 +72,7 @@ def labels_of(trace: TraceTable) -> Labels:
     return Labels(encoded.indices.to_numpy().astype(np.int32), pa.concat_arrays([encoded.dictionary, rest]))
 
 
-@remembered
+@cached_by_argument
 def thread_starts(trace: TraceTable) -> Starts:
     """Returns the thread starts in a trace.
 
@@ -98,11 +98,11 @@ def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
     if not starts.ordinal.any():
         return track
     first, last = trace.start_ns[starts.row], trace.ends(starts.row)
-    found = innermost(trace.track[starts.row], first, last, starts.parent, track, trace.start_ns[rows])
+    found = innermost_at(trace.track[starts.row], first, last, starts.parent, track, trace.start_ns[rows])
     return np.where(found == MISSING, track, starts.thread[found]).astype(np.int32)
 
 
-@remembered
+@cached_by_argument
 def rows_with_stacks(trace: TraceTable) -> Int64:
     """Returns the rows whose recorded stacks replace Python calls; empty if Python calls are recorded."""
     python = trace.name[trace.kind == EventKind.PYTHON]
@@ -111,7 +111,7 @@ def rows_with_stacks(trace: TraceTable) -> Int64:
     return np.sort(trace.operators.row[trace.operators.stack != MISSING]).astype(np.int64)
 
 
-@remembered
+@cached_by_argument
 def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
     """Returns the frames of these kinds. Python frames include rows with recorded stacks. Steps are not frames.
 
@@ -146,8 +146,8 @@ def _with_ranges(
     """
     owner, first, last = thread_numbers(trace, ranges), trace.start_ns[ranges], trace.ends(ranges)
     parent = nest(thread, start, end).parent
-    opened = innermost(thread, start, end, parent, owner, first)
-    closed = innermost(thread, start, end, parent, owner, last - 1)
+    opened = innermost_at(thread, start, end, parent, owner, first)
+    closed = innermost_at(thread, start, end, parent, owner, last - 1)
     begin, finish = first.copy(), last.copy()
     while (at := np.flatnonzero(opened != MISSING)).size:
         call = opened[at]
@@ -186,7 +186,7 @@ def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
     Calls must be sorted by start.
     """
     own = np.zeros(len(start), np.int64)
-    of, count = numbered(thread)
+    of, count = number_groups(thread)
     order = stable_order(of)
     for rows in np.split(order, np.searchsorted(of[order], np.arange(1, count))) if count else []:
         time, owner = latest_open(start[rows], end[rows])

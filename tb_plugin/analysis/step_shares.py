@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import awaits_thread
-from tb_plugin.analysis.communication import exposed
+from tb_plugin.analysis.communication import exposed_ranges
 from tb_plugin.analysis.range_patterns import DATALOADER
 from tb_plugin.analysis.selection import steps_of
 from tb_plugin.analysis.unrecorded_work import any_unrecorded
 from tb_plugin.lib.intervals import Ranges, first_in, join, measure_within, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -48,7 +48,7 @@ class StepShares(msgspec.Struct, frozen=True, eq=False):
         return float(self.parts[category].mean()) if len(self.total) else None
 
 
-@remembered
+@cached_by_argument
 def shares(trace: TraceTable) -> Mapping[str, Ranges]:
     """Returns the ranges of each category, on any thread or device.
 
@@ -67,7 +67,7 @@ def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
     """Active ranges of each category, without the calls in ``later``."""
     named = (each for each in CATEGORIES[:-1] if each != UNRECORDED)
     when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in named}
-    return when | {"communication": exposed(trace), UNRECORDED: any_unrecorded(trace)}
+    return when | {"communication": exposed_ranges(trace), UNRECORDED: any_unrecorded(trace)}
 
 
 def active_rows(trace: TraceTable, category: str) -> Bool:
@@ -94,7 +94,7 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
     return union(trace.start_ns[rows], trace.ends(rows))
 
 
-@remembered
+@cached_by_argument
 def break_down(trace: TraceTable, chosen: tuple[str, ...] | None) -> StepShares:
     """Returns the time per category in the steps with these labels (None = all).
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.recorder import ThreadRole
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable, Track
@@ -56,7 +56,7 @@ class TrackName(msgspec.Struct, frozen=True):
     """
 
 
-@remembered
+@cached_by_argument
 def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
     """Returns the display name of each track."""
     main = main_thread(trace)

@@ -11,7 +11,7 @@ ROOM_NS = 500
 """Minimum margin on each side, so that short events are shown with their surroundings."""
 
 
-def around(start_ns: int, dur_ns: int) -> dict[str, str]:
+def range_around(start_ns: int, dur_ns: int) -> dict[str, str]:
     """Returns the time range in which the event fills half of the width, as URL parameters.
 
     ``tests/around_cases.json`` tests it together with ``timelineAt``.
@@ -23,4 +23,4 @@ def around(start_ns: int, dur_ns: int) -> dict[str, str]:
 def at_event(trace: TraceTable, row: int) -> dict[str, str]:
     """Returns the URL parameters of the timeline that show an event, with idle gaps."""
     gaps = {"gaps": "1"} if len(trace.devices) else {}
-    return {"event": str(row), **around(int(trace.start_ns[row]), int(trace.dur_ns[row])), **gaps}
+    return {"event": str(row), **range_around(int(trace.start_ns[row]), int(trace.dur_ns[row])), **gaps}

@@ -18,7 +18,7 @@ from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.lib.groupby import group, places_of, shares
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -34,8 +34,8 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "launch_phase": ("Phase", "Innermost annotation open at the launch, without profiler steps."),
-            "launch_module": ("Module", "Innermost module call open at the launch."),
+            "launch_phase": ("Phase", "Innermost annotation around the launch, except steps."),
+            "launch_module": ("Module", "Innermost module call around the launch."),
             "launch_frame": (
                 "Python line",
                 "Python line of the launch, outside the framework if possible.",
@@ -57,16 +57,19 @@ class Reason(IntEnum):
 
 _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
     {
-        Reason.OUTSIDE: ("operator outside of the choice", "The operator started outside the selected steps or phase."),
-        Reason.GRAPH: ("graph replay", "A replayed graph launched it, without operators."),
-        Reason.BARE: ("launched outside of operators", "No operator was open at the launch, or none was recorded."),
+        Reason.OUTSIDE: (
+            "operator outside of the selection",
+            "The operator started outside the selected steps or phase.",
+        ),
+        Reason.GRAPH: ("graph replay", "A replayed graph launched the work, without operators."),
+        Reason.BARE: ("launched outside of operators", "No operator was running at the launch, or none was recorded."),
         Reason.BEFORE: ("launched before the recording", "Launched before the first recorded call."),
-        Reason.UNRECORDED: ("no launch recorded", "The launch is missing in the trace."),
+        Reason.UNRECORDED: ("no launch recorded", "The launch is missing from the trace."),
     }
 )
 
 
-def reasons(trace: TraceTable, rows: Int64) -> UInt8:
+def unattributed_reasons(trace: TraceTable, rows: Int64) -> UInt8:
     """Returns the ``Reason`` of each device row without a selected operator."""
     launch = trace.launch[rows]
     found = np.where(launch == MISSING, Reason.UNRECORDED, Reason.BARE)
@@ -76,7 +79,7 @@ def reasons(trace: TraceTable, rows: Int64) -> UInt8:
     return found.astype(np.uint8)
 
 
-@remembered
+@cached_by_argument
 def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
     """Mask of the device work launched before the recording; meaningful only for work without a launch."""
     calls = trace.correlation[trace.kind == EventKind.RUNTIME]
@@ -94,7 +97,7 @@ def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
 def reason_times(trace: TraceTable, rows: Int64) -> dict[Reason, int]:
     """Returns the summed durations of these device rows by reason, in nanoseconds."""
     totals = np.zeros(len(Reason), np.int64)
-    np.add.at(totals, reasons(trace, rows), trace.dur_ns[rows])
+    np.add.at(totals, unattributed_reasons(trace, rows), trace.dur_ns[rows])
     return {reason: int(totals[reason]) for reason in Reason}
 
 
@@ -114,7 +117,7 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
     launch, lines = trace.launch[rows], code_lines(trace)
     keys = (
         trace.name[rows],
-        reasons(trace, rows),
+        unattributed_reasons(trace, rows),
         annotation_around(trace, launch),
         lines.of[launch],
         module_around(trace, launch),

@@ -15,7 +15,7 @@ from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.lib.intervals import EMPTY, Ranges, contains, join, measure_within, subtract, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.steps.windows import PROFILER
 from tb_plugin.model.trace.table import TraceTable
@@ -43,7 +43,7 @@ class _Found(msgspec.Struct, frozen=True, eq=False):
     """Mask over ``recorded_launches``: launches whose delayed work proves unrecorded work."""
 
 
-@remembered
+@cached_by_argument
 def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
     """Returns the time ranges during which a device runs unrecorded work; ``device`` is an index into
     ``trace.devices``.
@@ -56,7 +56,7 @@ def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
     return _found(trace, device).ranges
 
 
-@remembered
+@cached_by_argument
 def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
     """Returns the time ranges during which each device runs recorded or unrecorded work. The rest is idle time.
 
@@ -65,28 +65,28 @@ def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
     return {device: join(busy, unrecorded_work(trace, device)) for device, busy in device_busy(trace).items()}
 
 
-@remembered
+@cached_by_argument
 def any_unrecorded(trace: TraceTable) -> Ranges:
     """Returns the time ranges during which some device runs unrecorded work and no device runs recorded work."""
     found = [unrecorded_work(trace, device) for device in device_busy(trace)]
     return subtract(join(EMPTY, *found), join(EMPTY, *device_busy(trace).values()))
 
 
-@remembered
+@cached_by_argument
 def waits_for_unrecorded(trace: TraceTable) -> Bool:
     """Returns, for each of the ``recorded_launches``, whether its work waits for unrecorded work."""
     from tb_plugin.analysis.recorded_launches import recorded_launches
 
     launches = recorded_launches(trace)
     waits = np.zeros(len(launches.row), np.bool_)
-    from tb_plugin.analysis.recorded_launches import usual
+    from tb_plugin.analysis.recorded_launches import usual_latency_ns
 
     for device in device_busy(trace):
         found = _found(trace, device)
         if not len(found.ranges):
             continue
         fresh = _on_empty_queue(launches) & (trace.device[launches.row] == device)
-        limit = usual(launches.latency_ns[fresh & ~found.first])
+        limit = usual_latency_ns(launches.latency_ns[fresh & ~found.first])
         waits |= found.first | (fresh & (launches.latency_ns > limit) & contains(found.ranges, launches.free_ns))
     return waits
 
@@ -96,7 +96,7 @@ def _on_empty_queue(launches: Launches) -> Bool:
     return fresh
 
 
-@remembered
+@cached_by_argument
 def _found(trace: TraceTable, device: int) -> _Found:
     from tb_plugin.analysis.recorded_launches import recorded_launches
 
@@ -119,9 +119,9 @@ def _found(trace: TraceTable, device: int) -> _Found:
     first = np.zeros(len(mine), np.bool_)
     first[np.unique(hardware_streams(trace).of[row].astype(np.int64) * len(began) + part, return_index=True)[1]] = True
     # The first work of a stream may wait, so it is no sample of the usual latency.
-    from tb_plugin.analysis.recorded_launches import usual
+    from tb_plugin.analysis.recorded_launches import usual_latency_ns
 
-    limit = max(MIN_WAIT_NS, TIMES_USUAL * usual(idle[fresh & ~first & ~waits]))
+    limit = max(MIN_WAIT_NS, TIMES_USUAL * usual_latency_ns(idle[fresh & ~first & ~waits]))
     waited = np.flatnonzero(first & fresh & (idle > limit))
     # Any start on the device shows that it accepts launches.
     starts = np.sort(trace.start_ns[launches.row[trace.device[launches.row] == device]])

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Analysis, Joining, Missing, Params, Part, Scope, Traits
-from tb_plugin.lib.lazy import class_named, name_of
+from tb_plugin.lib.lazy import load_class, name_of
 from tb_plugin.payloads import Table, View
 
 TRACE = "tb_plugin.model.trace.table:TraceTable"
@@ -75,7 +75,7 @@ class ViewEntry:
     @property
     def model(self) -> type[Any]:
         """Returns the class of the view's model."""
-        return class_named(self.model_name)
+        return load_class(self.model_name)
 
     @cached_property
     def view(self) -> Analysis[Any]:

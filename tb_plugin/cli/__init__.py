@@ -1,7 +1,7 @@
 """The command ``torch-trace``.
 
-Numbers go to stdout, progress to stderr. ``--help`` and wrong arguments import neither numpy nor pyarrow: each command
-is imported when it runs, and the choices of its options are listed here.
+Numbers go to stdout, progress to stderr. ``--help`` must not import numpy or pyarrow, so each command is imported
+when it runs and the option choices are listed here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from tb_plugin import __version__
 from tb_plugin.cli.exit_codes import BUG, NOTHING, OK, USAGE
-from tb_plugin.cli.terminal import Parser, complain, complain_of_bug, logged
+from tb_plugin.cli.terminal import Parser, complain_of_bug, print_error, warnings_on_stderr
 from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
 from tb_plugin.service.workers.lazy_arrow_functions import create_arrow_functions_lazily
@@ -29,9 +29,9 @@ FORMATS = ("folded", "speedscope")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code (README lists them).
+    """Runs the command and returns its exit code (see README).
 
-    Without ``argv`` it owns the process and may change global state.
+    Without ``argv`` it may change the global state of the process.
     """
     arguments = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
     _end_in_order()
@@ -40,21 +40,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         create_arrow_functions_lazily()
         gc.disable()
     try:
-        with logged():
+        with warnings_on_stderr():
             command = importlib.import_module(f"tb_plugin.cli.{arguments.command}")
-            gc.freeze()  # nothing that was imported is garbage
+            gc.freeze()  # imported modules are never garbage
             gc.enable()
             return int(getattr(command, arguments.command)(arguments))
     except UserError as error:
-        complain(f"torch-trace: {error}")
+        print_error(f"torch-trace: {error}")
         return USAGE if isinstance(error, BadRequest) else NOTHING
     except BrokenPipeError:
-        # The reader of a pipe, such as head, has seen enough. Python would complain again while it exits.
+        # The reader of the pipe, such as head, has closed it. Python would report this again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # the edge of the command: never a gate's exit code, and no raw text on the screen
+    except Exception as error:  # top level of the command: a bug must not exit with a gate's code
         complain_of_bug(error)
         return BUG
 
@@ -64,18 +64,18 @@ def _end_in_order() -> None:
         return
     for name in ("SIGHUP", "SIGTERM"):
         number = getattr(signal, name, None)
-        # Not under nohup, which ignores the one, nor where somebody has a handler of their own.
+        # Not if nohup ignores the signal, or if a handler is already set.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, lambda signum, frame: sys.exit(128 + signum))
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    parser = Parser(prog="torch-trace", description="Show where the time of a PyTorch training run goes.")
+    parser = Parser(prog="torch-trace", description="Show where a PyTorch training run spends its time.")
     parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, (what, add_options) in _COMMANDS.items():
         command = commands.add_parser(name, help=what)
-        if name in argv:  # the options of the others would be created for nothing
+        if name in argv:  # other options are not needed
             add_options(command)
     return parser
 
@@ -85,17 +85,17 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"only this {name}")
     parser.add_argument("--view", action="append", metavar="V", help="only this view (repeatable)")
+    parser.add_argument("--steps", default="", help="only these steps (5,7-9), or a server mode (decode)")
+    parser.add_argument("--phase", default="", help="only this phase (a name from the view phases)")
     parser.add_argument(
-        "--steps", default="", help="only these steps, such as 5,7-9, or the steps of a server's mode: decode"
-    )
-    parser.add_argument("--phase", default="", help="only this phase, a name in the view phases")
-    parser.add_argument(
-        "--pattern", default="", help="the parts in which names of one phase may differ, in RE2 (default \\d+)"
+        "--pattern",
+        default="",
+        help="RE2 pattern; names that differ only in matching parts are one phase (default \\d+)",
     )
     parser.add_argument(
         "--window",
         default="",
-        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that is too large for the memory",
+        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that does not fit in memory",
     )
     _add_capture(parser)
     _add_output(parser)
@@ -108,7 +108,7 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
         for name in ("run", "worker", "span"):
             parser.add_argument(f"--{prefix}{name}", help=f"{name} of the {side}, if it has several")
         parser.add_argument(
-            f"--{prefix}steps", default="", help=f"only these steps of the {side} (5,7-9), or a mode: decode"
+            f"--{prefix}steps", default="", help=f"only these steps of the {side} (5,7-9), or a server mode (decode)"
         )
         _add_capture(parser, prefix, f" of the {side}")
     parser.add_argument(
@@ -119,7 +119,9 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="GATE",
-        help="exit with 1 if experiment minus baseline is beyond this, such as 'step_time>5%%' (repeatable)",
+        help=(
+            "exit with code 1 if experiment minus baseline is beyond this limit, such as 'step_time>5%%' (repeatable)"
+        ),
     )
     _add_output(parser)
     parser.set_defaults(command="diff")
@@ -129,36 +131,42 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"which {name}, if there are several")
+    parser.add_argument("--steps", default="", help="only these steps (5,7-9), or a server mode (decode)")
+    parser.add_argument("--phase", default="", help="only this phase (a name from the view phases)")
     parser.add_argument(
-        "--steps", default="", help="only these steps, such as 5,7-9, or the steps of a server's mode: decode"
-    )
-    parser.add_argument("--phase", default="", help="only this phase, a name in the view phases")
-    parser.add_argument(
-        "--pattern", default="", help="the parts in which names of one phase may differ, in RE2 (default \\d+)"
+        "--pattern",
+        default="",
+        help="RE2 pattern; names that differ only in matching parts are one phase (default \\d+)",
     )
     parser.add_argument(
         "--window",
         default="",
-        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that is too large for the memory",
+        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that does not fit in memory",
     )
     _add_capture(parser)
     parser.add_argument(
-        "--of", choices=FRAMES, default="both", help="frames: python calls, operators with their runtime calls, or both"
+        "--of",
+        choices=FRAMES,
+        default="both",
+        help="frames to include: Python calls, operators with their runtime calls, or both",
     )
     parser.add_argument(
         "--weight",
         choices=WEIGHTS,
         default="host",
-        help="host: self time on the CPU; device: time of the work that was launched",
+        help="host: CPU self time; device: time of the launched device work",
     )
     parser.add_argument(
         "--thread",
         action="append",
         default=[],
-        help="only this thread: its key (pid:tid), id or name; all: also idle threads (repeatable)",
+        help="only this thread (pid:tid, id or name); all: include idle threads (repeatable)",
     )
     parser.add_argument(
-        "--fold", choices=FOLDS, default="none", help="framework: its internal calls count for the call that entered it"
+        "--fold",
+        choices=FOLDS,
+        default="none",
+        help="framework: attribute internal framework calls to the call that entered the framework",
     )
     parser.add_argument("--format", choices=FORMATS, default="folded", help="format of the file")
     parser.add_argument("--output", default="", metavar="FILE", help="write to this file instead of stdout")
@@ -173,13 +181,13 @@ def _add_summarize(parser: argparse.ArgumentParser) -> None:
         "--to",
         default="",
         metavar="URL",
-        help="write the summaries there, in the same folders (default: next to the traces)",
+        help="write the summaries to this folder or URL, in the same subfolders (default: next to the traces)",
     )
     parser.add_argument(
         "--workers",
         type=_whole,
         metavar="N",
-        help="number of processes; 0: only this process (default: by cores and memory, 4 at most)",
+        help="number of processes; 0: only this process (default: depends on cores and memory, at most 4)",
     )
     parser.add_argument(
         "--scheduler",
@@ -187,7 +195,7 @@ def _add_summarize(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="scheduler of a Dask cluster, tcp://HOST:PORT or tls://HOST:PORT (default: TORCH_TRACE_SCHEDULER)",
     )
-    for name, what in (("ca-file", "certificate of the authority"), ("cert", "our certificate"), ("key", "our key")):
+    for name, what in (("ca-file", "CA certificate"), ("cert", "client certificate"), ("key", "client key")):
         parser.add_argument(f"--tls-{name}", default="", metavar="FILE", help=f"{what}, for a scheduler at tls://")
     parser.set_defaults(command="summarize")
 
@@ -202,7 +210,7 @@ def _add_capture(parser: argparse.ArgumentParser, prefix: str = "", whose: str =
         f"--{prefix}capture",
         default="",
         metavar="TRACE",
-        help=f"the recording of the graph capture{whose}: RUN/WORKER/SPAN of the log directory, a path, a URL or none "
+        help=f"recording of the graph captures{whose}: RUN/WORKER/SPAN in the log directory, a path, a URL, or none "
         "(default: the recording next to the trace, if PATH is a directory)",
     )
 
@@ -225,11 +233,11 @@ def _positive(text: str) -> int:
 
 
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
-    "report": ("print the numbers of profiles", _add_report),
-    "diff": ("compare two profiles; fail if a number grew too far", _add_diff),
+    "report": ("print metrics and findings of profiles", _add_report),
+    "diff": ("compare two profiles; fail if a change exceeds a limit", _add_diff),
     "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
     "summarize": (
-        "compute summaries of ranks, so that the view Distributed opens without the traces",
+        "compute rank summaries, so that the Distributed view opens without the traces",
         _add_summarize,
     ),
     "doctor": ("list which files were found or skipped, and why", _add_doctor),

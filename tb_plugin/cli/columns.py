@@ -1,6 +1,6 @@
-"""Text tables that fit a width.
+"""Text tables that fit a given width.
 
-Long names lose their middle; then the last columns are dropped.
+Long names are shortened in the middle. If that is not enough, the last columns are dropped.
 """
 
 from __future__ import annotations
@@ -13,36 +13,41 @@ from typing import Literal
 
 import msgspec
 
-# Long names lose their middle, prose is wrapped, numbers are never cut and are right-aligned.
+# Names are shortened in the middle, prose is wrapped, numbers are never shortened and are right-aligned.
 Kind = Literal["name", "number", "prose"]
 MARK = "…"
 _GAP = 2
 _FRAME = re.compile(r"(?P<path>[^(]*\.py)\(\d+\)(?=: |$)")
-# Cells of a difference between texts that differ again later.
+# Characters shown of a difference between texts that differ again later.
 _EXCERPT_CELLS = 4
-# Minimum width of a column, in cells.
+# Minimum width of a column, in characters.
 _MIN_CELLS = {"name": 12, "prose": 24}
-# Minimum width of the column that identifies rows, in cells.
+# Minimum width of the column that identifies rows, in characters.
 _MIN_NAME_CELLS = 32
 
 
 class Heading(msgspec.Struct, frozen=True):
-    """The title of a column and the way to shorten its cells."""
+    """Title of a column, and how its texts are shortened."""
 
     title: str
     kind: Kind = "name"
 
 
 class Fitted(msgspec.Struct, frozen=True):
-    """The lines of a table, heading first, and the titles of dropped columns."""
+    """Lines of a table, heading first, and the titles of dropped columns."""
 
     heading: list[str]
     lines: list[str]
     left_out: list[str]
 
 
-def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, keep: Collection[int] = (0,)) -> Fitted:
-    """Lays a table out in ``width`` cells. Columns of ``keep`` stay; other columns are dropped from the right."""
+def fit_table(
+    headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, keep: Collection[int] = (0,)
+) -> Fitted:
+    """Formats a table in at most ``width`` characters.
+
+    Columns are dropped from the right, except those whose index is in ``keep``.
+    """
     cells = [[row[i] for row in rows] for i in range(len(headings))]
     shown = list(range(len(headings)))
     natural = {i: _natural(headings[i], cells[i]) for i in shown}
@@ -60,10 +65,10 @@ def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, 
     return Fitted([*_lines(titles, sized, kinds), rule], lines, left_out)
 
 
-def elided(texts: Sequence[str], width: int) -> list[str]:
-    """Returns the texts in at most ``width`` cells each. Different texts stay different if the width allows it.
+def elide_texts(texts: Sequence[str], width: int) -> list[str]:
+    """Shortens texts to ``width`` characters. Different texts stay different if possible.
 
-    A Python frame loses its outer folders first, then its function.
+    A Python frame loses its outer directories first, then its function name.
     """
     short = {text: _without_middle(_short_frame(text, width), width) for text in texts}
     for group in _alike(short):
@@ -115,7 +120,7 @@ def _without_middle(text: str, width: int) -> str:
 
 
 def size_of(text: str) -> int:
-    """Returns the terminal cells of a text: two for a wide character, none for a combining one."""
+    """Returns the width of a text in terminal cells: two for a wide character, zero for a combining one."""
     if text.isascii():
         return len(text)
     return sum(_size(char) for char in text)
@@ -156,7 +161,7 @@ def _longest_word(title: str) -> int:
 
 def _share_out(natural: Mapping[int, int], least: Mapping[int, int], room: int) -> dict[int, int]:
     widths = dict(least)
-    if sum(widths.values()) > room:  # the columns that stay are still too wide: names give way
+    if sum(widths.values()) > room:  # the remaining columns are still too wide, so names are shortened
         widths = {i: min(size, max(8, room // len(widths))) for i, size in widths.items()}
     wanting = [i for i in widths if widths[i] < natural[i]]
     spare = room - sum(widths.values())
@@ -173,7 +178,7 @@ def _share_out(natural: Mapping[int, int], least: Mapping[int, int], room: int) 
 def _column(heading: Heading, cells: Sequence[str], width: int) -> list[list[str]]:
     if heading.kind == "prose":
         return [_wrapped(cell, width) for cell in cells]
-    return [[cell] for cell in (elided(cells, width) if heading.kind == "name" else cells)]
+    return [[cell] for cell in (elide_texts(cells, width) if heading.kind == "name" else cells)]
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""``torch-trace diff``: comparison of two profiles, with gates for CI."""
+"""``torch-trace diff``: comparison of two profiles, with CI gates."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scanned, workers_for
+from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scan_path, workers_for
 from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFoundError
-from tb_plugin.findings import counted, data_notices, findings
-from tb_plugin.format import column_scale, format_number, format_value, signed
+from tb_plugin.findings import data_notices, findings, with_finding_count
+from tb_plugin.format import column_scale, format_change, format_number, format_value
 from tb_plugin.payloads import Breakdown, CaptureInfo, Notices, Payload, Table, Tree, Unit, View
 from tb_plugin.service.answers.profile_questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
@@ -29,17 +29,17 @@ from tb_plugin.storage.cache import open_store
 from tb_plugin.views.diff.paired_tables import TABLES as JOINED
 
 SCHEMA_VERSION = 3
-# For traces; other models use the tables of their view.
+# Used for traces; other models use the tables of their view.
 TABLES = (*(table.name for table in JOINED), "settings")
-# Times of the call tree and the measures that show them.
+# Times of the call tree, and the measures that show them.
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
 _SIDES = ("baseline", "experiment")
-# Levels of the call tree in text output.
+# Maximum depth of the call tree in text output.
 _TEXT_LEVELS = 2
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """Two loaded profiles of one workspace to compare."""
+    """A baseline and an experiment, both loaded."""
 
     workspace: Workspace
     base: Entry
@@ -50,49 +50,46 @@ class _Pair(msgspec.Struct, frozen=True):
     exp_capture: str
     per: str
     view_id: str
-    """The view that compares two profiles of this model."""
+    """Comparison view for the model of the profiles."""
 
     @property
     def places(self) -> tuple[Place, Place]:
-        """Returns the request parameters of baseline and experiment."""
         return place_of(self.base, self.base_capture), place_of(self.exp, self.exp_capture)
 
     @property
     def captures(self) -> tuple[CaptureInfo | None, CaptureInfo | None]:
-        """Returns the lines about the captures of both profiles, once loaded."""
         base, exp = (self.workspace.profile(place, start=False).capture for place in self.places)
         return base, exp
 
     def params(self, table: str | None = None, limit: int | None = None, measure: str = "") -> Params:
-        """Returns the parameters of a request about the pair."""
         run, worker, span = self.base.key
         extra = {"base_run": run, "base_worker": worker, "base_span": span, "base_steps": self.base_steps}
         extra |= {"base_capture": self.base_capture, "per": self.per, "measure": measure}
         return Params(table=table, limit=limit, extra=tuple((key, value) for key, value in extra.items() if value))
 
     def view(self, limit: int, measure: str = "") -> View:
-        """Returns the page with that many rows of each table."""
+        """Returns the comparison with at most ``limit`` rows per table."""
         params = self.params(limit=limit, measure=measure)
         answer = self.workspace.group(self.places[1], self.view_id, params, self.exp_steps)
         return msgspec.json.decode(answer, type=View)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Returns all rows of a table with all measures."""
+        """Returns all rows of a table, for all measures."""
         params = self.params(table, measure="all")
         return msgspec.json.decode(
             self.workspace.group(self.places[1], self.view_id, params, self.exp_steps), type=Table
         ).rows
 
     def numbers(self) -> tuple[Numbers, Numbers]:
-        """Returns the numbers of both sides over their selected steps, as in ``torch-trace report``."""
+        """Returns the numbers of both profiles over their selected steps, as in ``torch-trace report``."""
         sides = zip(self.places, (self.base_steps, self.exp_steps), strict=True)
         found = (self.workspace.numbers(place, None, steps) for place, steps in sides)
-        base, exp = (replace(each, facts=counted(each.facts, each.notices)) for each in found)
+        base, exp = (replace(each, facts=with_finding_count(each.facts, each.notices)) for each in found)
         return base, exp
 
 
 def diff(arguments: argparse.Namespace) -> int:
-    """Prints the comparison; returns the exit code. Raises UserError."""
+    """Prints the comparison and returns the exit code. Raises UserError."""
     gates = [parse_gate(text) for text in arguments.fail_on]
     catalog = open_catalog([("baseline", arguments.base), ("experiment", arguments.exp)])
     catalog.scan()
@@ -107,7 +104,7 @@ def diff(arguments: argparse.Namespace) -> int:
         view_id = _view(base, exp)
         captures = (arguments.base_capture, arguments.capture)
         for capture in captures:
-            workspace.captures.allow(capture, scanned)
+            workspace.captures.allow(capture, scan_path)
         for entry in (base, exp):
             workspace.profile(place_of(entry))
         for entry in (base, exp):
@@ -128,19 +125,21 @@ def diff(arguments: argparse.Namespace) -> int:
 
 
 def _view(base: Entry, exp: Entry) -> str:
-    """The view that compares two profiles of their model. Raises BadRequest for two models, or one without such a view."""
+    """Returns the comparison view. Raises BadRequest if the models differ or have no such view."""
     one, other = (registry.model_of(entry.files.reader) for entry in (base, exp))
     if one is not other:
-        what = f"The baseline is {one.noun} and the experiment is {other.noun}: these cannot be compared."
+        what = f"The baseline is {one.noun}, but the experiment is {other.noun}."
         raise BadRequest(what, exp.files.url, "Choose two profiles of the same kind.")
     for analysis in registry.views_of(one):
         if analysis.scope == "pair":
             return analysis.id
-    raise BadRequest(f"No view compares two profiles of this kind ({one.noun}).", exp.files.url, "Use report on each.")
+    raise BadRequest(
+        f"Profiles of this kind ({one.noun}) cannot be compared.", exp.files.url, "Run torch-trace report on each."
+    )
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
-    """The one profile of a side. Raises NotFoundError, BadRequest where several fit."""
+    """Returns the profile of one side. Raises NotFoundError, and BadRequest if several match."""
     title = _SIDES[side]
     root = catalog.roots[side]
     entries = [entry for entry in catalog.entries() if entry.files.root is root]
@@ -174,7 +173,7 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
         for line in capture_message(pair.workspace, place, option):
             printer.line(f"{side}, {line}")
     for name, payload in view.payloads.items():
-        # The titles of the columns say what is compared; of kernels that stand by operator each is on one side alone.
+        # Column titles say what is compared. Kernels grouped by operator cannot be compared one by one.
         if name == "compared" or (name == "kernels" and _has_rule(view, "other_makers")):
             continue
         if isinstance(payload, Tree):
@@ -204,7 +203,7 @@ def _print_tree(tree: Tree, printer: Printer) -> None:
             "  " * depth + str(row["name"]),
             format_number(row["base_ns"], scale),
             format_number(row["exp_ns"], scale),
-            signed(row["delta_ns"], scale),
+            format_change(row["delta_ns"], scale),
         )
         for row, depth in zip(shown, depths, strict=True)
     ]
@@ -218,7 +217,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
     facts = (sides[0].facts, sides[1].facts)
     whole = trees["host_ns"]
     waterfalls = {name: whole.payloads.get(name) for name in ("waterfall", "idle_waterfall")}
-    # Tables of traces are always there, empty where there is nothing.
+    # Tables of traces always exist, even if they are empty.
     found = [name for name, payload in whole.payloads.items() if isinstance(payload, Table)]
     names = dict.fromkeys((*TABLES, *found)) if "call_tree" in whole.payloads else found
     document = {

@@ -1,4 +1,4 @@
-"""``torch-trace doctor``: files found or skipped, and why."""
+"""``torch-trace doctor``: which files were found or skipped, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.failure_notices import FAILED
-from tb_plugin.analysis.phrases import counted, noun
+from tb_plugin.analysis.phrases import count_with_noun, plural
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import NOTHING, OK, PART_FAILED
 from tb_plugin.cli.printer import Printer, TextPrinter
@@ -26,7 +26,7 @@ from tb_plugin.service.workspace import Workspace
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Prints the result for every file and returns the exit code. Raises UserError."""
+    """Prints a result for each file and returns the exit code. Raises UserError."""
     arguments.run = arguments.worker = arguments.span = None
     arguments.capture = ""
     workspace, entries, failed = open_workspace(arguments)
@@ -35,7 +35,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     errors: list[UserError] = []
     try:
         catalog = workspace.runs()
-        looked, found = counted(catalog.scanned_files, "file"), counted(len(entries), "profile")
+        looked, found = count_with_noun(catalog.scanned_files, "file"), count_with_noun(len(entries), "profile")
         printer.line(f"{catalog.logdir}: {looked} scanned, {found} found.")
         for run in catalog.runs:
             if run.grouped_by:
@@ -91,7 +91,7 @@ def _print_failures(answers: Iterable[Callable[[], bytes | Profile]], printer: P
         except PartFailed as error:
             told[str(error)] = None
             continue
-        except TorchTraceError:  # such as steps that the profile does not have: that is no failure
+        except TorchTraceError:  # for example steps that the profile does not have, which is not a failure
             continue
         view = None if isinstance(answer, Profile) else msgspec.json.decode(answer, type=View)
         for notice in data_notices(() if view is None else view.payloads.values()):
@@ -104,10 +104,11 @@ def _print_failures(answers: Iterable[Callable[[], bytes | Profile]], printer: P
 
 def _not_taken(found: int, readable: int, rows: int) -> str:
     bad = found - readable
-    told = [f"{bad:,} of {counted(found, 'profile')} cannot be read"] if bad else []
+    told = [f"{bad:,} of {count_with_noun(found, 'profile')} cannot be read"] if bad else []
     if others := rows - bad:
         told.append(
-            f"{counted(others, 'file or folder is', 'files or folders are')} not {noun(others, 'a profile', 'profiles')}"
+            f"{count_with_noun(others, 'file or folder is', 'files or folders are')} not "
+            f"{plural(others, 'a profile', 'profiles')}"
         )
     return f"{'; '.join(told)}."
 

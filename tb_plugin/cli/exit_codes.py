@@ -1,7 +1,7 @@
 """Exit codes of ``torch-trace``.
 
-OK: something was reported. LIMIT: a number is beyond a limit, or (``doctor``) a part failed. Then wrong use, nothing
-readable, and a bug of this package.
+OK: a report was printed. LIMIT: a value exceeds a limit, or a part failed (``doctor``). The other codes mean wrong
+usage, no readable profile, and a bug in this package.
 """
 
 OK, GATE_FAILED, USAGE, NOTHING, BUG = 0, 1, 2, 3, 70

@@ -1,4 +1,4 @@
-"""Gates of ``torch-trace diff --fail-on``."""
+"""CI gates for ``torch-trace diff --fail-on``."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ _UNITS = {
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """A limit on the change of a fact; it fails above (``>``) or below (``<``) the limit."""
+    """A limit on the change of a fact. It fails above (``>``) or below (``<``) the limit."""
 
     text: str
     fact: str
     above: bool
     limit: Fraction
-    """In the unit of the fact, or a share of the baseline if ``relative``."""
+    """In the unit of the fact; if ``relative``, a fraction of the baseline."""
     relative: bool
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The result of a gate. ``change`` is a share for relative gates, None if no float can hold it."""
+    """The result of a gate.
+
+    ``change`` is a fraction of the baseline for relative gates; None if it does not fit a float.
+    """
 
     gate: Gate
     baseline: int | float
@@ -42,11 +45,13 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def parse_gate(text: str) -> Gate:
-    """Parses a gate. Raises BadRequest for bad syntax or a unit that does not fit the fact."""
+    """Parses a gate. Raises BadRequest if the syntax or the unit is invalid."""
     match = _GATE.fullmatch(text)
     if match is None:
         raise BadRequest(
-            "The gate is not valid.", text, "Write FACT>NUMBER or FACT<NUMBER and one of %, ns, us, ms, B, KiB, MiB."
+            "The gate is not valid.",
+            text,
+            "Write FACT>NUMBER or FACT<NUMBER, followed by %, ns, us, ms, B, KiB or MiB.",
         )
     name, sign, number, unit = match.groups()
     fact = ALIASES.get(name, name)
@@ -61,12 +66,12 @@ def parse_gate(text: str) -> Gate:
 
 
 def judge(gate: Gate, baseline: Facts, experiment: Facts) -> Verdict:
-    """Compares exactly, without rounding. Raises BadRequest if a side lacks the fact or has null."""
+    """Evaluates a gate exactly, without rounding. Raises BadRequest if a profile lacks the fact."""
     before, after = _value(gate, baseline, "baseline"), _value(gate, experiment, "experiment")
     change = Fraction(after) - Fraction(before)
     if gate.relative:
         if before == 0 and change != 0:
-            # From nothing to something is beyond every share.
+            # A change from zero exceeds every relative limit.
             failed = change > 0 if gate.above else change < 0
             return Verdict(gate, before, after, None, not failed)
         change = change / abs(Fraction(before)) if before else Fraction(0)

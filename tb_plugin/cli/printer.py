@@ -1,4 +1,4 @@
-"""Payloads as text for terminals and as Markdown."""
+"""Payloads as text or Markdown."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tb_plugin.cli.columns import Heading, fit
-from tb_plugin.cli.terminal import say, width
+from tb_plugin.cli.columns import Heading, fit_table
+from tb_plugin.cli.terminal import print_line, width
 from tb_plugin.findings import finding
 from tb_plugin.format import (
     Scale,
     column_scale,
     family_scales,
+    format_change,
     format_number,
     format_range,
     format_value,
     printable,
-    signed,
 )
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
 
 MORE = " To see all columns, set COLUMNS or use --format markdown or json."
-# Longer values of figures, in characters, are wrapped like prose.
+# Longer figures, in characters, are wrapped like prose.
 _PROSE_CHARACTERS = 40
 
 
 class Printer(ABC):
-    """Prints payloads; subclasses format headings, lines and tables."""
+    """Prints payloads. Subclasses format headings, lines and tables."""
 
     @abstractmethod
     def heading(self, text: str, level: int) -> None:
-        """Prints a title; level 1 is a profile, 2 a view, 3 a payload."""
+        """Prints a heading. Level 1 is a profile, 2 a view, 3 a payload."""
 
     @abstractmethod
     def line(self, text: str) -> None:
@@ -45,10 +45,13 @@ class Printer(ABC):
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a table. Columns of ``keep`` are never dropped; ``more`` says where to find dropped ones."""
+        """Prints a table. Columns whose index is in ``keep`` are never dropped.
+
+        ``more`` says where to find dropped columns.
+        """
 
     def view(self, view: View, remark: str = "") -> None:
-        """Prints all payloads of a view that have a text form, after a remark."""
+        """Prints ``remark``, then all payloads of a view that have a text form."""
         self.heading(view.title, 2)
         if remark:
             self.line(remark)
@@ -65,7 +68,7 @@ class Printer(ABC):
         for payload in view.payloads.values():
             if isinstance(payload, Figures):
                 figures = payload.figures
-                if payload.name == "facts":  # What stands above is not said twice; JSON has it in both.
+                if payload.name == "facts":  # Text already printed above is not repeated.
                     figures = [each for each in figures if (each.metric.key, each.value) not in told]
                 told |= {(each.metric.key, each.value) for each in figures}
                 payload = replace(payload, figures=figures)
@@ -75,7 +78,7 @@ class Printer(ABC):
             isolated(title, partial(self.payload, payload), lambda failure: self.line(str(failure)))
 
     def payload(self, payload: Payload) -> None:
-        """Prints one payload. Series, trees and timelines are skipped; tables have the same data."""
+        """Prints one payload. Series, trees and timelines are skipped, because tables have the same data."""
         if isinstance(payload, Figures):
             self.heading(payload.title, 3)
             pairs = [(f.metric.title, format_value(f.value, f.metric.unit) + _note(f.note)) for f in payload.figures]
@@ -113,7 +116,7 @@ class Printer(ABC):
         end = payload.start + payload.total
         scale = column_scale(payload.unit, [payload.start, end])
         rows = [("baseline", format_number(payload.start, scale))]
-        rows += [(part.metric.title, signed(part.value, scale)) for part in payload.parts]
+        rows += [(part.metric.title, format_change(part.value, scale)) for part in payload.parts]
         rows.append(("experiment", format_number(end, scale)))
         self.rows([Heading("part"), Heading(_titled("value", scale), "number")], rows)
 
@@ -134,55 +137,55 @@ class Printer(ABC):
 
 
 class TextPrinter(Printer):
-    """Prints tables that fit the terminal, COLUMNS, or 120 cells if stdout is no terminal."""
+    """Prints text as wide as the terminal, COLUMNS, or 120 characters if stdout is no terminal."""
 
     def heading(self, text: str, level: int) -> None:
-        """Prints a bold title after an empty line."""
-        say("")
-        say(text, bold=True)
+        """Prints an empty line and a bold heading."""
+        print_line("")
+        print_line(text, bold=True)
 
     def line(self, text: str) -> None:
-        """Prints a line as it is; the terminal wraps it."""
-        say(text)
+        """Prints a line without wrapping it."""
+        print_line(text)
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a table; shortens long names, then drops columns from the right and names them."""
+        """Prints a table that fits the width. It shortens long names, then drops columns and lists their titles."""
         room = width()
         cells = [[printable(cell) for cell in row] for row in rows]
-        table = fit(headings, cells, room, keep)
+        table = fit_table(headings, cells, room, keep)
         for text in table.heading:
-            say(text)
+            print_line(text)
         for text in table.lines:
-            say(text)
+            print_line(text)
         if table.left_out:
-            say(f"No room in {room} columns: {', '.join(table.left_out)}.{more}")
+            print_line(f"Does not fit in {room} columns: {', '.join(table.left_out)}.{more}")
 
 
 class MarkdownPrinter(Printer):
     """Prints GitHub-flavoured Markdown."""
 
     def heading(self, text: str, level: int) -> None:
-        """Prints ``#`` for a profile, ``##`` for a view."""
-        say("")
-        say(f"{'#' * level} {_escaped(text)}")
-        say("")
+        """Prints a heading with one ``#`` per level."""
+        print_line("")
+        print_line(f"{'#' * level} {_escaped(text)}")
+        print_line("")
 
     def line(self, text: str) -> None:
         """Prints a separate paragraph."""
-        say(_escaped(text))
-        say("")
+        print_line(_escaped(text))
+        print_line("")
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a pipe table with all columns, numbers right-aligned."""
-        say("| " + " | ".join(_escaped(heading.title) for heading in headings) + " |")
-        say("|" + "|".join(" ---: " if heading.kind == "number" else " --- " for heading in headings) + "|")
+        """Prints a table with all columns. Numbers are right-aligned."""
+        print_line("| " + " | ".join(_escaped(heading.title) for heading in headings) + " |")
+        print_line("|" + "|".join(" ---: " if heading.kind == "number" else " --- " for heading in headings) + "|")
         for row in rows:
-            say("| " + " | ".join(_escaped(cell) for cell in row) + " |")
-        say("")
+            print_line("| " + " | ".join(_escaped(cell) for cell in row) + " |")
+        print_line("")
 
 
 def _escaped(text: str) -> str:
@@ -191,7 +194,7 @@ def _escaped(text: str) -> str:
 
 def _window_line(window: WindowInfo) -> str:
     start, end, whole = (format_value(time, "ns") for time in (window.start_ns, window.end_ns, window.trace_ns))
-    inside = f"steps {window.first_step} to {window.last_step}, {window.steps} of {window.trace_steps}, "
+    inside = f"steps {window.first_step} to {window.last_step} ({window.steps} of {window.trace_steps}), "
     steps = inside if window.steps else ""
     need, budget = (format_value(size, "bytes") for size in (window.peak_memory_bytes, window.budget_bytes))
     return (

@@ -1,4 +1,4 @@
-"""``torch-trace report``: the numbers of profiles as text, Markdown or JSON."""
+"""``torch-trace report``: views of profiles as text, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tb_plugin.cli.session import (
     open_workspace,
     place_of,
 )
-from tb_plugin.cli.terminal import complain, write_json
+from tb_plugin.cli.terminal import print_error, write_json
 from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError, UserError
 from tb_plugin.facts import facts_of
-from tb_plugin.findings import counted, data_notices, findings
+from tb_plugin.findings import data_notices, findings, with_finding_count
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View, ViewInfo
 from tb_plugin.service.catalog import Place
@@ -89,7 +89,7 @@ def _report_json(
                 "findings": findings(numbers.notices),
                 "data_notices": notices,
                 "dismissed": numbers.dismissed,
-                "facts": counted(numbers.facts, numbers.notices),
+                "facts": with_finding_count(numbers.facts, numbers.notices),
                 "tables": always | numbers.tables,
             }
         )
@@ -111,7 +111,7 @@ def _groups(
         ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
         try:
             view = msgspec.json.decode(workspace.group(place, analysis.id, Params(limit=1), arguments.steps), type=View)
-            # Of a worker alone nobody can say who is late: that table is not there.
+            # A single worker cannot be late, so the table is missing.
             tables = {name: ask(name) if name in view.payloads else [] for name in analysis.traits.tables}
             tables |= {name: ask(name) for name in analysis.traits.reported_tables if name in view.payloads}
         except TorchTraceError as error:
@@ -160,7 +160,7 @@ def _report_text(
     loaded: Iterable[Entry] = load_all(workspace, entries, failed, errors)
     ranks = Counter((entry.files.run, entry.files.span) for entry in entries)
     if several := max(ranks.values(), default=0) > 1:
-        loaded = list(loaded)  # what they did together comes first: nobody finds it behind a thousand ranks
+        loaded = list(loaded)  # views of all ranks come first, before up to a thousand single ranks
         _print_groups(workspace, entries, failed, errors, arguments, printer)
     for entry in loaded:
         try:
@@ -173,7 +173,7 @@ def _report_text(
         reported += 1
         absent = _absent(workspace, entry, arguments)
         if arguments.view and not views and not absent:
-            continue  # all that was asked for is about all workers
+            continue  # all requested views are views of all workers
         found = entry.files
         when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
         printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
@@ -191,7 +191,7 @@ def _report_text(
     if not several:
         _print_groups(workspace, entries, failed, errors, arguments, printer)
     for failure in failed:
-        complain(f"{failure['path']}: {failure['reason']}")
+        print_error(f"{failure['path']}: {failure['reason']}")
     return _exit_code(reported, errors)
 
 

@@ -1,4 +1,4 @@
-"""Finding, loading and failures of profiles, shared by all commands."""
+"""Selection and loading of profiles, shared by all commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tb_plugin import registry
 from tb_plugin.analysis.failure_notices import FAILED
-from tb_plugin.cli.terminal import complain
+from tb_plugin.cli.terminal import print_error
 from tb_plugin.errors import NotFoundError, PartFailed, TorchTraceError, UserError
 from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-# Captures named in one line.
+# Maximum number of captures named in one line.
 _NAMED = 5
 
 
 class ProgressBar:
-    """A progress bar on stderr; invisible if stderr is no terminal."""
+    """A progress bar on stderr; hidden if stderr is no terminal."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
 
     @contextmanager
     def display(self, title: str) -> Iterator[None]:
-        """Shows the bar while the block runs."""
+        """Shows the bar during a ``with`` block."""
         if not sys.stderr.isatty():
             yield
             return
@@ -62,14 +62,14 @@ class ProgressBar:
         return self._progress is not None
 
     def update(self, fraction: float) -> None:
-        """Moves the visible bar to ``fraction`` (0..1)."""
+        """Sets the progress to ``fraction`` (0..1)."""
         if self._progress is not None and self._progress.tasks:
             self._progress.update(self._progress.tasks[0].id, completed=fraction)
 
     def tell(self, text: str) -> None:
-        """Prints one line to stderr, above the bar if there is one."""
+        """Prints one line to stderr, above the bar."""
         if self._progress is None:
-            complain(text)
+            print_error(text)
             return
         from rich.markup import escape
 
@@ -82,9 +82,12 @@ progress_bar = ProgressBar()
 def open_workspace(
     arguments: argparse.Namespace, window: str = ""
 ) -> tuple[Workspace, list[Entry], list[dict[str, str]]]:
-    """Scans the path once. Returns the workspace, the selected profiles or windows, and failures. Raises UserError."""
+    """Scans the path once and returns the workspace, the selected profiles, and failures.
+
+    ``window`` selects a window of each profile. Raises UserError.
+    """
     parse_window(window)
-    catalog = scanned(arguments.path)
+    catalog = scan_path(arguments.path)
     entries = catalog.entries()
     failed = []
     wanted = Place(arguments.run, arguments.worker, arguments.span)
@@ -100,18 +103,18 @@ def open_workspace(
         failed = [{"path": path, "reason": reason} for path, reason in catalog.skipped()]
     else:
         entries = [entry.at(window) for entry in catalog.matching(wanted)]
-    workspace.captures.allow(arguments.capture, scanned)
+    workspace.captures.allow(arguments.capture, scan_path)
     return workspace, entries, failed
 
 
 def no_profiles_message() -> str:
-    """Returns the message for a place without any profile."""
+    """Returns the message for a path without profiles."""
     *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
-    return f"No profiler trace was found: no name ends in {', '.join(most)} or {last}."
+    return f"No profiler trace was found. Supported names end in {', '.join(most)} or {last}."
 
 
-def scanned(path: str) -> ProfileCatalog:
-    """Returns the profiles of a path. Raises UserError."""
+def scan_path(path: str) -> ProfileCatalog:
+    """Scans a path and returns its profiles. Raises UserError."""
     if (readable := os.fsencode(path).decode("utf-8", "replace")) != path:
         raise NotFoundError("The path is not valid UTF-8.", readable, "Rename the file or folder.")
     catalog = open_catalog([("", path)])
@@ -122,7 +125,7 @@ def scanned(path: str) -> ProfileCatalog:
 
 
 def workers_for(profiles: int) -> Workers:
-    """Returns worker processes that may all parse; for one profile, this process only."""
+    """Returns the worker processes for a number of profiles; for one profile, only this process."""
     if profiles < 2:
         return InlineWorkers(lambda progress: progress_bar.update(progress.fraction))
     size = min(default_size(), profiles)
@@ -130,9 +133,9 @@ def workers_for(profiles: int) -> Workers:
 
 
 def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
-    """Reads profiles before one is selected: a merged file has its ranks only after it was read.
+    """Loads profiles before one is selected, because the ranks of a merged file are unknown until it is read.
 
-    Failures are reported when the profiles are requested.
+    Failures are reported later, when the profiles are requested.
     """
     for entry in entries:
         workspace.profile(place_of(entry))
@@ -144,9 +147,9 @@ def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
 def load_all(
     workspace: Workspace, entries: list[Entry], failed: list[dict[str, str]], errors: list[UserError]
 ) -> Iterator[Entry]:
-    """Loads the profiles, several at once, and yields them in order. Failures go to ``failed`` and ``errors``.
+    """Loads profiles in parallel and yields them in order. Failures are appended to ``failed`` and ``errors``.
 
-    The ranks of a merged file replace it in ``entries``.
+    In ``entries``, a merged file is replaced by its ranks.
     """
     if len(entries) > 1:
         for entry in entries:
@@ -169,20 +172,20 @@ def load_all(
 
 
 def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]) -> None:
-    """Records why a profile is not reported."""
+    """Records that a profile failed, and why."""
     reason = f"{error.what} {error.do}".rstrip() if isinstance(error, UserError) else str(error)
     _keep(entry.files.url, reason, error, failed, errors)
 
 
 def keep_failed_parts(path: str, notices: Sequence[Finding], failed: list[dict[str, str]]) -> None:
-    """Records failed parts of a profile, from the notices about its data."""
+    """Records the parts of a profile that failed, taken from its notices about the data."""
     failed += ({"path": path, "reason": f"{each.text} {each.todo}"} for each in notices if each.rule == FAILED)
 
 
 def keep_failure_of_group(
     title: str, place: Place, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]
 ) -> None:
-    """Records why a view about all workers of a run is not reported."""
+    """Records that a view of all workers failed, and why."""
     reason = str(error) if isinstance(error, PartFailed) else f"{title}: {error}"
     _keep(f"{place.run} / all workers / span {place.span}", reason, error, failed, errors)
 
@@ -196,12 +199,12 @@ def _keep(
 
 
 def place_of(entry: Entry, capture: str = "") -> Place:
-    """Returns the request parameters of a profile and of its captures."""
+    """Returns the request parameters of a profile with its captures."""
     return Place(*entry.key, entry.window, capture)
 
 
 def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[str]:
-    """Returns lines about the capture of a loaded profile; empty if it replays no graph or has no capture."""
+    """Returns lines about the capture of a loaded profile; empty if it has none or replays no graph."""
     if info is None:
         return []
     lines = []
@@ -210,14 +213,14 @@ def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[s
     if info.names:
         lines.append(f"capture: {_few(info.names)}{' (next to the trace)' if info.how == 'beside' else ''}")
     elif info.how != "named" and info.beside:
-        lines.append(f"capture: none; recordings next to the trace, for {option}: {_few(info.beside)}")
+        lines.append(f"capture: none; available next to the trace, for {option}: {_few(info.beside)}")
     if info.problem is not None:
         lines.append(f"capture not used: {UserError(info.problem.what, info.problem.where, info.problem.do)}")
     return lines
 
 
 def capture_message(workspace: Workspace, place: Place, option: str = "--capture") -> list[str]:
-    """Returns the same lines for a requested profile, with the reason if its capture does not cover all graphs."""
+    """Returns lines about the capture of a requested profile, and why it does not cover all graphs."""
     info = workspace.profile(place, start=False).capture
     lines = capture_lines(info, option)
     if info is not None and info.names:

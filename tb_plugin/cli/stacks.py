@@ -1,4 +1,4 @@
-"""``torch-trace stacks``: merged stacks for flame graphs and speedscope."""
+"""``torch-trace stacks``: export of merged stacks for flame graphs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli.exit_codes import OK
-from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scanned, workers_for
-from tb_plugin.cli.terminal import complain, say
+from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scan_path, workers_for
+from tb_plugin.cli.terminal import print_error, print_line
 from tb_plugin.errors import NotFoundError, StorageError
 from tb_plugin.payloads import Profile
 from tb_plugin.service.catalog import Place, ProfileCatalog
@@ -20,13 +20,13 @@ from tb_plugin.storage.cache import open_store
 
 
 def stacks(arguments: argparse.Namespace) -> int:
-    """Writes the stacks of one profile and returns the exit code. Raises UserError."""
-    catalog = scanned(arguments.path)
+    """Writes the merged stacks of one profile and returns the exit code. Raises UserError."""
+    catalog = scan_path(arguments.path)
     workspace = Workspace(catalog, workers_for(1), open_store())
     if len(catalog.entries()) == 1 and not arguments.window:
         read_first(workspace, catalog.entries())
     entry = _find(catalog, arguments)
-    workspace.captures.allow(arguments.capture, scanned)
+    workspace.captures.allow(arguments.capture, scan_path)
     place = place_of(entry, arguments.capture)
     try:
         with progress_bar.display(entry.files.names[0]):
@@ -36,7 +36,7 @@ def stacks(arguments: argparse.Namespace) -> int:
         params = Params(phase=arguments.phase, pattern=arguments.pattern, extra=chosen)
         answer = workspace.stacks(place, params, arguments.format, arguments.steps)
         for line in capture_message(workspace, place):
-            complain(f"torch-trace: {line}")
+            print_error(f"torch-trace: {line}")
         if isinstance(answer, Profile):
             raise StorageError("The file changed while it was read.", entry.files.url, "Try again.")
         _write(answer.plain(), arguments.output)
@@ -46,7 +46,7 @@ def stacks(arguments: argparse.Namespace) -> int:
 
 
 def _find(catalog: ProfileCatalog, arguments: argparse.Namespace) -> Entry:
-    """The one profile that is meant. Raises NotFoundError, BadRequest where several fit."""
+    """Returns the selected profile. Raises NotFoundError, and BadRequest if several match."""
     if not catalog.entries():
         reasons = [reason for _, reason in catalog.skipped()]
         raise NotFoundError("No profile was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")
@@ -56,10 +56,10 @@ def _find(catalog: ProfileCatalog, arguments: argparse.Namespace) -> Entry:
 def _write(chunks: Iterable[bytes], output: str) -> None:
     if not output and sys.stdout.isatty():
         for line in b"".join(chunks).decode(errors="replace").splitlines():
-            say(line)
+            print_line(line)
         return
     if not output:
-        # Bytes: what the files are is not for the terminal's encoding to decide.
+        # Written as bytes: the terminal's encoding must not change the file.
         sys.stdout.buffer.writelines(chunks)
         sys.stdout.flush()
         return

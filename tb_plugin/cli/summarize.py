@@ -1,4 +1,4 @@
-"""``torch-trace summarize``: summaries of ranks, computed locally or by Dask."""
+"""``torch-trace summarize``: rank summaries, computed locally or on Dask."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.analysis.phrases import counted
+from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.cli.exit_codes import NOTHING, OK
-from tb_plugin.cli.session import progress_bar, scanned
-from tb_plugin.cli.terminal import complain, say
+from tb_plugin.cli.session import progress_bar, scan_path
+from tb_plugin.cli.terminal import print_error, print_line
 from tb_plugin.errors import BadRequest, NotFoundError, TorchTraceError
 from tb_plugin.findings import findings
 from tb_plugin.format import format_value
@@ -47,7 +47,7 @@ def summarize(arguments: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
     size_bytes = incomplete = 0
     told = time.monotonic()
-    with progress_bar.display(f"{counted(len(jobs), 'rank')} of {arguments.path}"):
+    with progress_bar.display(f"{count_with_noun(len(jobs), 'rank')} of {arguments.path}"):
         for outcome in _computed(jobs, scheduler, arguments.workers):
             outcomes[outcome.kind] += 1
             size_bytes += outcome.size_bytes
@@ -62,31 +62,33 @@ def summarize(arguments: argparse.Namespace) -> int:
                 )
             if not progress_bar.is_visible and time.monotonic() - told >= LINE_SECONDS:
                 told = time.monotonic()
-                complain(f"{outcomes.total():,} of {counted(len(jobs), 'rank')}, {outcomes['failed']:,} failed")
+                print_error(
+                    f"{outcomes.total():,} of {count_with_noun(len(jobs), 'rank')}, {outcomes['failed']:,} failed"
+                )
     where = arguments.to or "next to their traces"
-    say(
-        f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "
+    print_line(
+        f"{count_with_noun(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} up to date, "
         f"{outcomes['failed']:,} failed{f', {incomplete:,} incomplete' if incomplete else ''}; "
         f"{format_value(size_bytes, 'bytes')} {where}."
     )
     if outcomes["written"] + outcomes["current"] > 1:
         try:
             _join(arguments.to or arguments.path, {place_of(job.files[0].path) for job in jobs})
-        except TorchTraceError as error:  # the summaries are there all the same
-            complain(f"The ranks are not combined yet; TensorBoard will do it. {error}")
+        except TorchTraceError as error:  # the summaries exist regardless
+            print_error(f"The ranks are not merged yet; TensorBoard will merge them. {error}")
     return NOTHING if outcomes["failed"] else OK
 
 
 def _join(path: str, summaries: AbstractSet[str]) -> None:
-    """Combines the ranks of each run in the cache, for TensorBoard on this machine, and prints findings.
+    """Merges the ranks of each run in the cache, for TensorBoard on this machine, and prints findings.
 
-    Runs are identified by their paths in ``summaries``, below ``path``: their names may differ from those of the
-    traces. Runs that need a trace to be read are skipped. Raises TorchTraceError.
+    Runs are identified by their paths in ``summaries``, because their names may differ from those of the traces. A
+    run is skipped if any of its traces would have to be read. Raises TorchTraceError.
     """
     store = open_store()
-    if store.is_private:  # it goes with this process
+    if store.is_private:  # it is deleted when this process ends
         return
-    workspace = Workspace(scanned(path), InlineWorkers(), store)
+    workspace = Workspace(scan_path(path), InlineWorkers(), store)
     try:
         ranks: dict[Place, list[str | None]] = {}
         for entry in workspace.catalog.entries():
@@ -99,12 +101,12 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
             for place, listed in ranks.items()
             if len(listed) > 1 and None not in listed and not summaries.isdisjoint(listed)
         ]
-        with progress_bar.display(f"Combining the ranks of {counted(len(places), 'run')}"):
+        with progress_bar.display(f"Merging the ranks of {count_with_noun(len(places), 'run')}"):
             for done, place in enumerate(places, 1):
                 view = msgspec.json.decode(workspace.group(place, VIEW, Params()), type=View)
                 for finding in findings(view.payloads.values()):
                     if finding.severity != "info":
-                        say(f"{place.run}: {finding.text}")
+                        print_line(f"{place.run}: {finding.text}")
                 progress_bar.update(done / len(places))
     finally:
         workspace.close()
@@ -127,8 +129,8 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
 
 
 def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
-    """The traces that are meant. Raises NotFoundError."""
-    catalog = scanned(arguments.path)
+    """Returns the selected traces. Raises NotFoundError."""
+    catalog = scan_path(arguments.path)
     entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
     found = [entry.files for entry in entries if entry.files.reader.raw is RawTrace and entry.files.is_present]
     if not found:
@@ -154,16 +156,16 @@ def _jobs(found: Sequence[ProfileFiles], to: str) -> list[RankJob]:
 
 
 def _summaries(to: str) -> dict[str, StoredFile]:
-    """The summaries that are there already by the main file that they are of. Raises StorageError."""
+    """Returns the existing summaries by main file of the trace. Raises StorageError."""
     try:
         files = Folder(to).list().files
-    except NotFoundError:  # it is made
+    except NotFoundError:  # the directory is created later
         return {}
     return {file.path.removesuffix(SUFFIX): file for file in files if file.path.endswith(SUFFIX)}
 
 
 def _computed(jobs: Sequence[RankJob], scheduler: Scheduler | None, workers: int | None) -> Iterator[Outcome]:
     if scheduler is not None:
-        return dask_cluster.computed(jobs, scheduler)
+        return dask_cluster.compute_jobs(jobs, scheduler)
     size = min(default_size() if workers is None else workers, len(jobs))
     return in_this_process(jobs) if size < 2 else in_pool(jobs, size)

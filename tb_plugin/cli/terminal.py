@@ -1,6 +1,6 @@
-"""Terminal output with untrusted text escaped.
+"""Terminal output that escapes untrusted text.
 
-Control characters could rewrite the screen; direction marks could reverse text.
+Control characters could rewrite the screen; bidirectional marks could reverse text.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 120
 
 
-def say(text: str, bold: bool = False) -> None:
+def print_line(text: str, bold: bool = False) -> None:
     """Prints one line of text to stdout."""
     shown = printable(text)
     print(f"\x1b[1m{shown}\x1b[0m" if bold and shown and _styled() else shown)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Prints one line of text to stderr."""
     print(printable(text), file=sys.stderr)
 
@@ -40,22 +40,22 @@ def complain(text: str) -> None:
 def complain_of_bug(error: BaseException) -> None:
     """Prints the traceback of an unexpected error to stderr."""
     for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
-        complain(line)
+        print_error(line)
 
 
 def write_json(document: object) -> None:
-    r"""Writes a document as one line of JSON to stdout; unsafe characters become ``\uXXXX``."""
+    r"""Writes a document to stdout as one line of JSON. Unsafe characters become ``\uXXXX``."""
     text = msgspec.json.encode(document).decode()
     data = (text if text.isprintable() else _HIDDEN.sub(_escape, text)).encode() + b"\n"
     sys.stdout.flush()
     left = memoryview(data)
     while left:
-        # Where PYTHONUNBUFFERED is set, one write takes 2 GiB at most.
+        # With PYTHONUNBUFFERED, a single write is limited to 2 GiB.
         left = left[sys.stdout.buffer.write(left) or 0 :]
     sys.stdout.buffer.flush()
 
 
-# Control characters and marks of direction, which JSON allows as they are: C1, soft hyphen, bidi, separators, BOM.
+# Control and bidirectional characters that JSON does not escape: C1, soft hyphen, bidi, separators, BOM.
 _HIDDEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
@@ -67,13 +67,13 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def width() -> int:
-    """Returns the width of a table in cells: COLUMNS, the terminal, or PIPED_WIDTH."""
+    """Returns the width for tables in characters: COLUMNS, the terminal width, or PIPED_WIDTH."""
     wished = os.environ.get("COLUMNS", "")
     if wished.isdecimal() and wished.isascii() and 0 < len(wished) < 6 and int(wished) > 0:
         return int(wished)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or PIPED_WIDTH
-    except (OSError, ValueError):  # no terminal, or nothing with a file descriptor
+    except (OSError, ValueError):  # not a terminal, or no file descriptor
         return PIPED_WIDTH
 
 
@@ -94,8 +94,8 @@ class _Lines(logging.Formatter):
 
 
 @contextmanager
-def logged() -> Iterator[None]:
-    """Shows warnings of this package on stderr while the block runs."""
+def warnings_on_stderr() -> Iterator[None]:
+    """Shows warnings of this package on stderr during a ``with`` block."""
     log, handler = logging.getLogger("torch_trace"), logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_Lines())

@@ -1,4 +1,4 @@
-"""Accelerator families and the questions that readers ask about them."""
+"""Device families, and lookups over all of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tb_plugin.model.trace.schema import CallRole, EventKind, MatrixUse
 
 
 class _AnyOf:
-    """Searches for any of several patterns, compiled on first use: most traces use few of them."""
+    """Searches for several patterns, compiled on first use because most traces use few of them."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)
@@ -30,7 +30,6 @@ class _AnyOf:
         return re.compile("|".join(f"(?:{pattern})" for pattern in self._patterns))
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Returns the first match in a text."""
         return self._compiled.search(text)
 
 
@@ -42,7 +41,7 @@ _BY_NAME = {
     for family in DEVICES
     for category, rules in family.kinds_by_name.items()
 }
-# lower case; their events belong to the stream in their arguments, not to the thread
+# in lower case; their events are placed on the stream in their arguments, not on the thread
 LANES_BY_STREAM = frozenset(category for family in DEVICES for category in family.lanes_by_stream)
 _MATRIX_OPERATORS = frozenset(name for family in DEVICES for name in family.matrix_operators)
 
@@ -64,17 +63,17 @@ _OVERLOAD = re.compile(r"\.\w+$")
 
 
 def kind_of(category: str) -> EventKind:
-    """Returns the neutral kind of a category in any case, UNKNOWN if no family knows it."""
+    """Returns the event kind of a category in any case, UNKNOWN if no family lists it."""
     return _KINDS.get(category.lower(), EventKind.UNKNOWN)
 
 
 def needs_name(category: str) -> bool:
-    """Returns True for a category of mixed events, whose kinds ``kind_of_event`` returns."""
+    """Returns whether the event kind depends on the name as well as the category."""
     return category.lower() in _BY_NAME
 
 
 def kind_of_event(category: str, name: str) -> EventKind:
-    """Returns the neutral kind of an event by name if ``needs_name(category)``, else by category."""
+    """Returns the event kind by name if ``needs_name(category)``, else by category."""
     name = name[:_MAX_NAME_CHARS]
     for pattern, kind in _BY_NAME.get(category.lower(), ()):
         if pattern.search(name):
@@ -83,17 +82,17 @@ def kind_of_event(category: str, name: str) -> EventKind:
 
 
 def is_collective_kernel(name: str) -> bool:
-    """Returns True for the name of a device kernel that communicates."""
+    """Returns whether a device kernel of this name communicates."""
     return _COLLECTIVE_KERNEL.search(name[:_MAX_NAME_CHARS]) is not None
 
 
 def is_collective_operator(name: str) -> bool:
-    """Returns True for the name of a host operator or annotation that is a collective."""
+    """Returns whether a host operator or annotation of this name is a collective."""
     return _COLLECTIVE_OPERATOR.search(name[:_MAX_NAME_CHARS]) is not None
 
 
 def matrix_use(name: str) -> MatrixUse:
-    """Returns whether a kernel of this name uses a matrix unit; UNKNOWN if the name does not show it."""
+    """Returns whether a kernel of this name uses matrix units, UNKNOWN if the name does not show it."""
     name = name[:_MAX_NAME_CHARS]
     if _MATRIX_KERNEL.search(name):
         return MatrixUse.YES
@@ -103,23 +102,23 @@ def matrix_use(name: str) -> MatrixUse:
 
 
 def role_of_call(name: str) -> CallRole:
-    """Returns what a runtime or driver call of this name does, OTHER if no family knows it."""
+    """Returns the role of a runtime or driver call, OTHER if no family lists it."""
     return next((role for role, pattern in _CALLS if pattern.search(name[:_MAX_NAME_CHARS])), CallRole.OTHER)
 
 
 def is_matrix_eligible(name: str) -> bool:
-    """Returns True for a host operator that may run on a matrix unit, with or without an overload name."""
+    """Returns whether a host operator may use matrix units; the name may include an overload."""
     return name in _MATRIX_OPERATORS or _OVERLOAD.sub("", name) in _MATRIX_OPERATORS
 
 
 def unit_of_counter(name: str) -> str:
-    """Returns the unit of a hardware counter, "" if no family knows it."""
+    """Returns the unit of a hardware counter, "" if unknown."""
     name = name[:_MAX_NAME_CHARS]
     return next((unit for pattern, unit in _COUNTER_UNITS if pattern.search(name)), "")
 
 
 def family_of(properties: Properties, metadata_keys: frozenset[str]) -> DeviceFamily | None:
-    """Returns the family that claims a device most strongly (name, its keys, the trace's keys), None for no claim."""
+    """Returns the family with the strongest claim to a device, None without a claim."""
     claim, family = max(((family.claims(properties, metadata_keys), family) for family in DEVICES), key=lambda x: x[0])
     return family if claim else None
 
@@ -130,10 +129,10 @@ def describe_all(
     allocating: Collection[int],
     metadata_keys: frozenset[str],
 ) -> tuple[DeviceInfo, ...]:
-    """Returns the devices of the rows (``row_devices``, in this order), then those that the trace only lists.
+    """Returns the devices of the rows in the order of ``row_devices``, then devices that are only listed.
 
-    ``listed`` has ``deviceProperties`` by id. ``allocating`` has the device numbers of allocator events. Rows may
-    number devices differently: then devices are matched in order if the counts agree, else not at all.
+    ``listed`` has ``deviceProperties`` by id. ``allocating`` has the device numbers of allocator events. If rows
+    number devices differently, devices are matched by order. This requires equal counts.
     """
     families = [family_of(properties, metadata_keys) for properties in (*listed.values(), {})]
     by_node = any(family is not None and family.rows_by_node for family in families)
@@ -152,14 +151,14 @@ def describe_all(
 
 
 def _by_order(row_devices: Sequence[str], ordinals: Sequence[int]) -> dict[str, int]:
-    """Returns the framework's number of each device in the rows; empty if the counts differ."""
+    """Framework device number of each device in the rows; empty if the counts differ."""
     if len(row_devices) != len(ordinals) or not all(device.isdecimal() for device in row_devices):
         return {}
     return dict(zip(sorted(row_devices, key=int), ordinals, strict=True))
 
 
 def _common(listed: Mapping[str, Properties]) -> Properties:
-    """Returns the properties of any listed device, if the devices differ only in identity; else empty."""
+    """Properties shared by all listed devices; empty if they differ in more than identity."""
     plain = [{key: value for key, value in item.items() if key not in _IDENTITY} for item in listed.values()]
     return plain[0] if plain and all(item == plain[0] for item in plain) else {}
 
@@ -167,7 +166,7 @@ def _common(listed: Mapping[str, Properties]) -> Properties:
 def describe(
     device_id: str, properties: Properties, metadata_keys: frozenset[str], ordinal: int | None = None
 ) -> DeviceInfo:
-    """Describes one device. ``properties`` is empty if the trace lists none for it."""
+    """Returns the description of one device. ``properties`` is empty if the trace lists none for it."""
     family = family_of(properties, metadata_keys)
     major, minor = _integer(properties, "computeMajor"), _integer(properties, "computeMinor")
     has_capability = family is not None and family.has_capability and major is not None

@@ -15,49 +15,49 @@ Properties = Mapping[str, Any]  # one item of a trace's ``deviceProperties``
 
 
 def says_nothing(properties: Properties) -> bool | None:
-    """Returns None: the traces of the family do not show whether a device has matrix units."""
+    """Returns None: traces of this family do not show whether a device has matrix units."""
     return None
 
 
 def no_precisions(properties: Properties) -> tuple[str, ...]:
-    """Returns no number formats: the traces of the family do not show them."""
+    """Returns (): traces of this family do not show the supported number formats."""
     return ()
 
 
 def no_backend(properties: Properties) -> str:
-    """Returns no backend of process groups: none is known for the family."""
+    """Returns "": the family has no known process group backend."""
     return ""
 
 
 class DeviceFamily(msgspec.Struct, frozen=True):
-    """Names and patterns of one vendor. Patterns are searched in names, case-sensitive and not anchored."""
+    """Names and patterns of one vendor. Regexes are case-sensitive and may match anywhere in a name."""
 
     id: str
     word: str = "GPU"  # name of its devices; "Device" if there is no common one
     categories: Mapping[str, EventKind] = msgspec.field(default_factory=dict)
-    """Event category in lower case -> neutral kind, for all profiler generations."""
+    """Event kinds by lower-case category, for all profiler versions."""
     kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = msgspec.field(default_factory=dict)
-    """For categories of mixed events: regular expressions of names, and the kind of such events."""
+    """For categories with several event kinds: name regexes and their kinds."""
     lanes_by_stream: frozenset[str] = frozenset()
-    """Categories whose events belong to the stream in their arguments, not to the thread."""
+    """Categories whose events are placed on the stream in their arguments instead of the thread."""
     collective_kernels: tuple[str, ...] = ()
-    """Regular expressions for device kernels that communicate."""
+    """Regexes for device kernels that communicate."""
     collective_operators: tuple[str, ...] = ()
-    """Regular expressions for host operators and annotations that are collectives."""
+    """Regexes for host operators and annotations that are collectives."""
     calls: Mapping[CallRole, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """Regular expressions for runtime and driver calls, by what they do."""
+    """Regexes for runtime and driver calls, by role."""
     counter_units: tuple[tuple[str, str], ...] = ()
-    """Regular expressions for hardware counters and their units; the first match wins."""
+    """Regexes for hardware counters and their units; the first match wins."""
     collective_backend: Callable[[Properties], str] = no_backend
-    """Backend of process groups for a device, "" if unknown."""
+    """Process group backend for a device, "" if unknown."""
     matrix_kernels: tuple[str, ...] = ()
-    """Regular expressions for kernels on matrix units. They take precedence over ``plain_kernels``."""
+    """Regexes for kernels on matrix units. They take precedence over ``plain_kernels``."""
     matrix_kernels_by_type: tuple[str, ...] = ()
-    """The same for kernels that use matrix units except for float32, which the name does not show."""
+    """Regexes for kernels that use matrix units except for float32; the name does not show the type."""
     plain_kernels: tuple[str, ...] = ()
-    """Regular expressions for kernels without matrix units. Kernels in neither list are unknown."""
+    """Regexes for kernels without matrix units. Kernels that match neither list are unknown."""
     matrix_operators: frozenset[str] = frozenset()
-    """Host operators that may run on a matrix unit."""
+    """Host operators that may use matrix units."""
     device_names: str = ""  # regular expression for the ``name`` of a device, any case
     property_keys: frozenset[str] = frozenset()  # keys of ``deviceProperties`` that only this family writes
     metadata_keys: tuple[str, ...] = ()  # prefixes of top-level trace keys that only this family writes
@@ -67,14 +67,14 @@ class DeviceFamily(msgspec.Struct, frozen=True):
     matrix_unit: str = ""  # the vendor's word, plural
     multiprocessor: str = ""  # the vendor's word for the unit that runs a block of threads
     rows_by_node: bool = False
-    """Rows number devices among all agents of the machine, processors included, unlike the framework."""
+    """Rows number devices among all agents of the machine, including CPUs, unlike the framework."""
     facts: DeviceFacts | None = None
-    """Additional facts in the vendor's profiles about kernels and cores."""
+    """Additional kernel and core data in the vendor's profiles."""
     has_capability: bool = False
-    """computeMajor and computeMinor are an NVIDIA compute capability."""
+    """Whether computeMajor and computeMinor are an NVIDIA compute capability."""
 
     def claims(self, properties: Properties, metadata_keys: frozenset[str]) -> int:
-        """Returns the strength of the claim: 3 by name, 2 by device keys, 1 by trace keys, 0 none."""
+        """Returns the strength of the claim: 3 by device name, 2 by device keys, 1 by trace keys, 0 for none."""
         name = str(properties.get("name", ""))
         if self.device_names and re.search(self.device_names, name, re.IGNORECASE):
             return 3

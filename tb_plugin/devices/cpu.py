@@ -1,4 +1,4 @@
-"""Categories, operators and communication of the host."""
+"""Host categories, operators and communication."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ COLLECTIVE_OPERATORS = (
     r"^c10d::(?!_?(?:monitored_)?(?:get|set|wait)_)",
     r"^_?c10d_functional(?:_autograd)?::(?!wait_tensor)",
     r"^record_param_comms$",
-    # Collectives that are operators of their own: PyTorch's symmetric memory, vLLM's custom all-reduce.
+    # Collectives with separate operators: PyTorch's symmetric memory, vLLM's custom all-reduce.
     r"^symm_mem::(?:one_shot|two_shot|multimem)_",
     r"^_C_custom_ar::(?:qr_)?all_reduce$",
 )
 
 # Kernels without a matrix unit on any vendor's device: PyTorch's own, Inductor's fused pointwise and reduction kernels,
-# and common library names. The words are searched in the function's own name. A word for a product or for attention
-# beside them leaves the question open.
+# and common library names. Words are searched before template arguments and parameters. A name that also
+# contains a word for matmul or attention is unknown.
 _FUNCTION = r"(?:\(anonymous namespace\)|[^<(])*?"
 _PRODUCT = (
     r"(?<!fb)gemm|matmul|einsum|(?<![a-z])(?:b?mm|mma|dot|moe|mlp|linear)(?![a-z])"

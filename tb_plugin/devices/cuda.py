@@ -23,7 +23,7 @@ COLLECTIVE_KERNELS = (
     r"deep_ep::\w+::(?:cached_notify_)?(?:dispatch|combine)",
 )
 
-# The list of torch-tb-profiler (Volta and Turing). Case-sensitive: SubTensorOpWithScalar1d is not a tensorop.
+# From torch-tb-profiler (Volta and Turing). Case-sensitive: SubTensorOpWithScalar1d is not a tensorop.
 _VOLTA_TURING = (
     r"h884", r"s884", r"h1688", r"s1688", r"hmma", r"i8816", r"16816", r"dgrad_1x1_stride_2x2",
     r"first_layer_wgrad_kernel", r"conv1x1", r"conv2d_c1_k1", r"direct_group", r"xmma_implicit_gemm",
@@ -40,25 +40,25 @@ _HOPPER_BLACKWELL = (
     r"wgmma", r"gmma", r"GMMA",  # warp-group instructions, lower case in cuBLAS, upper case in CUTLASS 3 templates
     r"sm(?:90|100|103|120)_xmma",  # cuBLAS and cuDNN kernels of these architectures
     r"cutlass3x_sm\d+_tensorop",  # CUTLASS 3 operator class
-    r"nvjet_",  # cuBLAS 12.x's generated Hopper and Blackwell products: nvjet_tst_..., nvjet_sm100_...
+    r"nvjet_",  # cuBLAS 12.x's generated Hopper and Blackwell matmuls: nvjet_tst_..., nvjet_sm100_...
     r"tcgen05", r"umma", r"UMMA",  # Blackwell's instruction and its CUTLASS name
-    # TensorRT-LLM's generated products: bmm_E4m3_E4m3E4m3_Fp32_t128x8x128_s3_et64x8_..._sm100a
+    # TensorRT-LLM's generated matmuls: bmm_E4m3_E4m3E4m3_Fp32_t128x8x128_s3_et64x8_..._sm100a
     r"(?:^|\W)(?:bmm|gemm)_\w*(?:E4m3|E5m2|E2m1|Bfloat16|Fp16)\w*_(?:t|m)\d+x\d+x\d+\w*sm(?:90|1\d\d)",
     r"deep_gemm::", r"fp8_gemm_kernel",  # DeepGEMM supports only wgmma and tcgen05
 )  # fmt: skip
 _TRITON = (
-    # Triton's dot is a matrix instruction for 16 and 8 bit, and these kernels use only such formats.
-    r"(?:^|\W)_?(?:p_)?matmul_ogs",  # products of experts: _matmul_ogs_NNT_bf16xbf16xmxfp4_64x256x128x1_swiglu
+    # Triton's dot uses matrix instructions for 16 and 8 bit, the only formats of these kernels.
+    r"(?:^|\W)_?(?:p_)?matmul_ogs",  # expert matmuls: _matmul_ogs_NNT_bf16xbf16xmxfp4_64x256x128x1_swiglu
     r"^kernel_unified_attention",  # vLLM and SGLang: kernel_unified_attention_2d, _3d
-    r"^triton_tem_fused_\w*(?:mm|convolution|attention)",  # Inductor's templates of products and attention
+    r"^triton_tem_fused_\w*(?:mm|convolution|attention)",  # Inductor's matmul and attention templates
     r"^_?(?:fused_moe_kernel|w8a8_(?:triton_)?block_(?:fp8|int8)_matmul|_?scaled_mm_kernel)",
     r"^(?:_?sage_?(?:attn)?_?fwd|_attn_fwd|_attn_bwd)",  # SageAttention, the tutorials' flash attention
 )  # fmt: skip
 _MANGLED = (
-    # cuDNN built on CUTLASS, as a symbol: the implicit product exists only for the tensor operator class.
+    # Symbols of cuDNN built on CUTLASS: implicit GEMM exists only for the tensor operator class.
     r"cutlass\w*cudnn\w*6Kernel\w*(?:ImplicitGemm|TensorOp)",
     r"_ZN\d*cutlass\w*(?:TensorOp|OpClassTensorOp|SM\d+_\d+x\d+x\d+)",
-    r"m16n8k\d+",  # the instruction's shape, in names of PyTorch's own 4 bit products
+    r"m16n8k\d+",  # instruction shape in PyTorch's 4-bit matmuls
 )  # fmt: skip
 _ATTENTION = (
     # flash_fwd_kernel, flash_bwd_dq_dk_dv_loop_...; not its pre- and postprocessing

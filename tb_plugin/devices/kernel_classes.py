@@ -1,4 +1,4 @@
-"""Kernel classes by name: built-in and user rules.
+"""Kernel classes by name, with built-in and user rules.
 
 All regexes run in RE2 (pyarrow), in time linear in the text.
 """
@@ -33,7 +33,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A rule gives a class to the names in which its regex is found."""
+    """Assigns a class to all names that match a regex."""
 
     kernel_class: KernelClass
     regex: str
@@ -42,7 +42,7 @@ class Rule(msgspec.Struct, frozen=True):
     is_own: bool
 
 
-def ours() -> tuple[Rule, ...]:
+def built_in_rules() -> tuple[Rule, ...]:
     """Returns the built-in rules. Raises ValueError for an invalid line."""
     rules, problems = _ours()
     if problems:
@@ -100,7 +100,7 @@ def _rule(line: str, number: int, is_own: bool) -> Rule | str:
 
 
 def regex_problem(regex: str) -> str:
-    """Returns the problem of a rule's regex, "" for none. Built-in rules are checked by a test only."""
+    """Returns the problem of a rule's regex, "" if it is valid. Built-in rules are checked by a test only."""
     try:
         matches_empty = bool(_is_match(pa.array([""], pa.large_string()), regex)[0])
     except pa.ArrowInvalid as error:
@@ -114,7 +114,7 @@ def _is_match(names: pa.Array, regex: str) -> npt.NDArray[np.bool_]:
 
 
 def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
-    """Returns the position of the first matching rule per name, -1 for none."""
+    """Returns the index of the first matching rule per name, -1 = none."""
     if len(names) > _MAX_CACHED_NAMES:
         return _searched(names, rules)
     cached = _cached_positions(tuple(rules))
@@ -129,7 +129,7 @@ def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
 
 @lru_cache(maxsize=8)
 def _cached_positions(rules: tuple[Rule, ...]) -> dict[str, int]:
-    """Returns the cached results of these rules: compiling the regexes can take longer than reading a small trace."""
+    """Cached results of these rules; compiling the regexes can take longer than reading a small trace."""
     return {}
 
 

@@ -1,7 +1,6 @@
 """Meta's MTIA.
 
-Its events come from a plugin outside Kineto, with one category for all device work. Untested on a real trace: written
-from descriptions of such traces.
+Events come from a plugin outside Kineto, with one category for all device work. Not checked with a real trace.
 """
 
 from __future__ import annotations

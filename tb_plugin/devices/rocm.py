@@ -11,7 +11,7 @@ from tb_plugin.model.trace.schema import EventKind as Kind
 # RCCL uses NCCL's kernel names (ncclDevKernel_Generic), which the CUDA family knows.
 COLLECTIVE_KERNELS = (
     r"(?:^|[^\w])_?rccl\w*Kernel",
-    r"(?:^|[^\w])mscclKernel",  # RCCL's programmable algorithms
+    r"(?:^|[^\w])mscclKernel",  # RCCL's programmable collectives
     r"aiter\w*(?:::)?(?:all_reduce|allreduce|all_gather|reduce_scatter)",  # AITER's own collectives
     r"quickreduce::\w*(?:[Aa]ll_?[Rr]educe)",
     r"(?:^|[^\w])_?rocshmem_\w+",
@@ -22,7 +22,7 @@ MATRIX_KERNELS = (
     # kernel without it, or with MI all zero, runs on the vector units.
     r"Cijk_\w*_MI[1-9]\d*x\d+x\d+",
     r"[Mm]fma|MFMA",
-    r"xdlops|_xdl_|Xdl[A-Z_]",  # composable_kernel's word for matrix instructions; its opposite is _dl_
+    r"xdlops|_xdl_|Xdl[A-Z_]",  # matrix instructions in composable_kernel; _dl_ means none
     r"igemm_(?:fwd|bwd|wrw)_gtcx\d?",  # MIOpen's assembly convolutions: gtcx uses xdlops, gtc does not
     r"FmhaFwd|FmhaBwd|fmha_(?:fwd|bwd)_(?:d\d|hd\d)",  # attention by composable_kernel
     r"aiter::(?:fmha_|mla_|pa_|f4gemm|flatmm|bf16gemm|fmoe)",  # AITER's assembly kernels

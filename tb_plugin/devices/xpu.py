@@ -33,7 +33,7 @@ XPU = DeviceFamily(
         r"dpas",  # the systolic array's instruction
         r"XeHPC?_\w*DPAS|MMA_?Atom.*XE_",  # CUTLASS for SYCL
     ),
-    # oneDNN's generated products: 16 and 8 bit use systolic instructions, float32 may or may not.
+    # oneDNN's generated matmuls: 16 and 8 bit use systolic instructions, float32 may or may not.
     matrix_kernels_by_type=(r"gemm_kernel\w*_xe|xe\w*_gemm|^gemm_kernel$",),
     device_names=r"intel|\barc\b|data center gpu",
     property_keys=frozenset({"maxComputeUnits", "maxWorkGroupSize"}),

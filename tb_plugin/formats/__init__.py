@@ -1,7 +1,7 @@
-"""The supported trace formats.
+"""Supported trace formats.
 
-Each format is a folder that declares itself (``FORMATS``); there is no central list. ``READERS`` has the declarations in
-``order``: an uncertain file goes to the first one that accepts it. Decoders are imported when a file is read.
+Each format is a folder that declares itself in ``FORMATS``. ``READERS`` lists the declarations by ``order``; a file
+of uncertain format goes to the first reader that accepts it. Decoders are imported when a file is read.
 """
 
 from __future__ import annotations

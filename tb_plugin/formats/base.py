@@ -1,4 +1,4 @@
-"""Interfaces between stored bytes and readers."""
+"""Interfaces between stored files and readers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tb_plugin.model.trace.window import Survey
 Raw_co = TypeVar("Raw_co", covariant=True)
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-GZIP_MAGIC = b"\x1f\x8b"  # compression is judged by first bytes, or by the name if they are not available
+GZIP_MAGIC = b"\x1f\x8b"  # compression is recognised by the first bytes, or by the name if these are not available
 
 
 class Source(Protocol):
-    """The bytes of one profile: one file or a folder of files. Implemented by ``storage``."""
+    """Files of one profile: a single file or a folder. Implemented by ``storage``."""
 
     def names(self) -> Sequence[str]:
-        """Returns the names of the files, relative to the profile."""
+        """Returns the file names, relative to the profile."""
         ...
 
     def open(self, name: str) -> BinaryIO:
-        """Returns the raw (still compressed) bytes of one file. Raises StorageError."""
+        """Opens a file for reading its stored bytes, without decompression. Raises StorageError."""
         ...
 
     def size(self, name: str) -> int:
@@ -34,39 +34,39 @@ class Source(Protocol):
 
 
 class FileSize(msgspec.Struct, frozen=True):
-    """Size of a file, as far as it is known before reading."""
+    """File size as known before reading."""
 
     stored_bytes: int
-    is_packed: bool = False  # by its first bytes, or by its name if they are not available
+    is_packed: bool = False  # based on the first bytes, or on the name if these are not available
     declared_bytes: int | None = None
-    """Uncompressed size from the archive's end (modulo 2**32, last member only), None if unknown."""
+    """Uncompressed size recorded at the end of the archive (modulo 2**32, last member only). None if unknown."""
 
     def text_bytes(self, ratio: int) -> int:
-        """Returns the estimated uncompressed size, bytes; ``ratio`` is the usual compression ratio."""
+        """Returns the estimated uncompressed size in bytes. ``ratio``: usual compression ratio of the format."""
         if not self.is_packed:
             return self.stored_bytes
         likely = ratio * self.stored_bytes
-        # A value that is too small comes from several members or from more than 4 GiB.
+        # The value is too small if the file has several members or more than 4 GiB of text.
         stated = self.declared_bytes
         return stated if stated is not None and likely / 10 < stated < likely * 10 else likely
 
 
 class ListedFile(msgspec.Struct, frozen=True):
-    """A file found under the log directory; ``path`` is relative to it, with forward slashes."""
+    """A file in the log directory. ``path`` is relative to it, with forward slashes."""
 
     path: str
     size: int
     fingerprint: str
-    """Changes whenever the content may have changed (size, modification time, etag)."""
+    """Changes whenever the content may have changed. Made from size, modification time and etag."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
     """A possible profile.
 
-    A candidate claims its files. Where claims overlap, the strongest one wins.
+    A candidate claims its files. If two candidates claim the same file, the stronger one wins.
 
-    ``span`` has the digits of the time in the file name (ms or ns), or None. If only the extension matches,
-    ``certain`` is False and the first bytes are sniffed.
+    ``span`` contains the digits of the time in the file name (ms or ns), or None. ``certain`` is False if only the
+    extension matches; the first bytes then decide.
     """
 
     reader: str
@@ -74,68 +74,66 @@ class Candidate(msgspec.Struct, frozen=True):
     worker: str
     span: str | None
     names: tuple[str, ...]
-    """Files that ``read`` gets. The first is the main file: it is sniffed, and downloaded as the original."""
+    """Files to read. The first is the main file: its first bytes are checked, and users can download it."""
     certain: bool
     root: str = ""
-    """Folder that users see as the profile, if it is not the file itself; "." is the log directory."""
+    """Folder displayed as the profile, if it is not a single file. "." is the log directory."""
     also: tuple[str, ...] = ()
     """Files of this profile that are claimed but not read."""
     time_unix_ns: int | None = None
-    """Recording time, if the names contain it outside ``span``."""
+    """Recording time in the file names, if not in ``span``."""
     stage: str = ""
-    """Part of a recording in the name, such as ``DECODE``; it names the span."""
+    """Part of a recording, from the file name, such as ``DECODE``. Used to name the span."""
     is_quiet: bool = False
-    """Only a common extension matches: a refused file is not listed as skipped."""
+    """If no reader accepts the file, do not list it as skipped. Set for common extensions."""
 
     @property
     def strength(self) -> tuple[bool, int]:
-        """Returns the rank among overlapping claims: certain first, then more files."""
+        """Returns the priority among overlapping claims: certain candidates first, then those with more files."""
         return (self.certain, len(self.names) + len(self.also))
 
     @property
     def place(self) -> str:
-        """Returns the path that users see as the profile, relative to the log directory."""
+        """Returns the path that identifies the profile to users, relative to the log directory."""
         return self.root or self.names[0]
 
 
 class JobInfo(msgspec.Struct, frozen=True):
-    """Distributed job that a profile names. Files do not identify their job, so these fields are compared."""
+    """The distributed job of a profile. Files contain no job id, so these fields are compared."""
 
     rank: int
     world_size: int  # 0 if unknown
     backend: str = ""
     group: str = ""
-    """Description of the group of all ranks, equal on all ranks; empty if unknown."""
+    """Description of the group of all ranks, equal on all ranks. "" if unknown."""
     process: str = ""
-    """Host and process that recorded it, equal for all profiles of the process; empty if unknown."""
+    """Host and process that recorded the profile, equal for all profiles of that process. "" if unknown."""
     start_ns: int | None = None  # approximate start of the recording
     clock: str = "unix"
-    """"unix" (since 1970), or another name that profiles of one job share."""
+    """"unix" (since 1970), or the name of another clock that all profiles of a job share."""
     first_step: int | None = None
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
     """Options of a read.
 
-    ``chunk_bytes`` bounds the text decoded at once; the result does not depend on it. ``window`` is the part to load,
-    None for all. Files are not sorted by time: a windowed read goes through the whole file and drops outside events
-    at once.
+    ``chunk_bytes`` limits the text decoded at once; it does not change the result. ``window`` is the time window to
+    load, None = everything. A windowed read still scans the whole file, because events are not sorted by time.
     """
 
     chunk_bytes: int = 512 * 1024
     window: Window | None = None
     class_rules: RuleFile = RuleFile()
-    """User rules for kernel classes, applied before the built-in rules."""
+    """User rules for kernel classes. They take precedence over the built-in rules."""
     own_steps: str = ""
     """User pattern for step annotations (``TORCH_TRACE_STEPS``)."""
 
 
 class ReadState(msgspec.Struct, frozen=True):
-    """Progress of a read: the fraction of the stored bytes, 0 to 1, and the decoded events.
+    """Progress of a read: fraction of the stored bytes (0 to 1) and number of decoded events.
 
-    ``counts`` has the names of ``EventKind`` in lower case, "memory" (allocator events), "counter" and "other"
-    (names, arrows, marks); zero counts are missing. ``head`` has the metadata written before the events (as
-    ``RawTrace.metadata``).
+    The keys of ``counts`` are the names of ``EventKind`` in lower case, "memory" (allocator events), "counter" and
+    "other" (names, arrows, marks). Zero counts are omitted. ``head`` is the metadata written before the events.
     """
 
     fraction: float
@@ -145,35 +143,35 @@ class ReadState(msgspec.Struct, frozen=True):
 
 
 Progress = Callable[[ReadState], None]
-"""Called several times per second and once at the end of a read; may raise Cancelled."""
+"""Called several times per second during a read, and once at the end. May raise Cancelled."""
 
 
 def no_progress(state: ReadState) -> None:
-    """Ignores the progress."""
+    """Ignores progress reports."""
 
 
 class Reader(Protocol[Raw_co]):
-    """A reader of one trace format, declared in ``formats/<format>/__init__.py`` (see ``format_entry.py``).
+    """A reader for one trace format, declared in ``formats/<format>/__init__.py`` (see ``format_entry.py``).
 
-    All members are required. Optional abilities have protocols of their own, such as ``Windowed``.
+    All members are required. Optional features have their own protocols, such as ``Windowed``.
     """
 
     id: str
-    """Names the reader in cache keys and in ``ReadReport.format``; never changes."""
+    """Permanent id of the reader, used in cache keys and in ``ReadReport.format``."""
 
     title: str
-    """Name of the format for users, such as "PyTorch trace"."""
+    """Format name for users, such as "PyTorch trace"."""
 
     @property
     def raw(self) -> type[Raw_co]:
-        """Returns the type that ``read`` returns; it selects the model (see ``models``)."""
+        """Returns the type of the result of ``read``. It determines the model (see ``models``)."""
         ...
 
     endings: tuple[str, ...]
-    """Extensions of possible profiles, such as ``.json.gz``, listed if nothing was found; a folder's ends in "/"."""
+    """File extensions such as ``.json.gz``, displayed if no profile was found. Folder extensions end in "/"."""
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns candidate profiles, judged by file name."""
+        """Returns candidate profiles, based on file names."""
         ...
 
     def sniff(self, head: bytes) -> bool:
@@ -181,46 +179,48 @@ class Reader(Protocol[Raw_co]):
         ...
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of ``read``, bytes, from the file sizes by name.
+        """Returns the estimated peak memory of ``read`` in bytes. ``sizes``: file sizes by name.
 
-        The memory of an idle worker process is not included. A worker may be killed if the estimate is too low.
+        The memory of an idle worker process is not included. If the estimate is too low, a worker may be killed.
         """
         ...
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Raw_co:
-        """Returns the source, or a window of it if the reader is ``Windowed``.
+        """Reads the source, or a time window of it if the reader is ``Windowed``.
 
-        Raises UnreadableTrace if the source is not a trace, and what ``progress`` raises.
+        Raises UnreadableTrace if the source is not a trace, and any error from ``progress``.
         """
         ...
 
 
 @runtime_checkable
 class Windowed(Protocol):
-    """A reader that can open part of a profile: its ``read`` obeys ``ReadOptions.window``.
+    """A reader that can load a time window of a profile: ``read`` supports ``ReadOptions.window``.
 
-    Other profiles that do not fit into memory are refused.
+    Without it, a profile that does not fit into memory cannot be loaded.
     """
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns bounds, steps and work, with a small part of the memory of a ``read``.
+        """Returns time bounds, steps and device work. Uses much less memory than ``read``.
 
-        Raises WindowUnsupported for a profile that opens only as a whole, and what ``read`` raises.
+        Raises WindowUnsupported if the profile can only be loaded as a whole, and any error that ``read`` raises.
         """
         ...
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes, as ``Survey.cell_bytes`` counts them, fit into ``memory_bytes``."""
+        """Returns how many bytes of text (see ``Survey.cell_bytes``) can be read with ``memory_bytes`` of memory."""
         ...
 
 
 @runtime_checkable
 class Identifying(Protocol):
-    """A reader whose profiles name their rank and job, so that they are joined across folders and names."""
+    """A reader for profiles that contain their rank and job, so that they can be grouped regardless of folders and
+    names.
+    """
 
     def identify(self, names: Sequence[str], head: Callable[[str], bytes]) -> JobInfo | None:
-        """Returns the job of the profile, None if unknown.
+        """Returns the job of a profile, or None if unknown.
 
-        ``head`` returns the first 64 KiB (uncompressed) of a file and may raise; nothing else is read.
+        ``head`` returns the first 64 KiB (uncompressed) of a file and may raise. Nothing else is read.
         """
         ...

@@ -1,4 +1,4 @@
-"""Kinds and classes from the names of a trace."""
+"""Classification of rows by name: kernel classes, collectives, runtime calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tb_plugin.devices import (
     matrix_use,
     role_of_call,
 )
-from tb_plugin.devices.kernel_classes import VARIABLE, Rule, matching_rules, ours, own_rules
+from tb_plugin.devices.kernel_classes import VARIABLE, Rule, built_in_rules, matching_rules, own_rules
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.kernel_rules import ClassNames, RuleFile
@@ -26,42 +26,42 @@ CODE = "class_rules"  # issue code for invalid lines in the user's rules
 
 
 class NameMeanings(Protocol):
-    """Rows that have a name and a kind."""
+    """Rows with names and kinds."""
 
     @property
     def name(self) -> npt.NDArray[np.int32]:
-        """Returns string ids."""
+        """Returns the name of each row, as string ids."""
         ...
 
     @property
     def kind(self) -> npt.NDArray[np.uint8]:
-        """Returns EventKinds."""
+        """Returns the EventKind of each row."""
         ...
 
 
 def name_flags(
     rows: NameMeanings, texts: Sequence[str], collective_rows: npt.NDArray[np.int32], also: npt.NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Returns is_collective, uses_matrix_unit and matrix_eligible per row, by the vendors' patterns.
+    """Returns is_collective, uses_matrix_unit and matrix_eligible for each row, based on vendor-specific name
+    patterns.
 
-    Each distinct name is matched once per group of kinds. Rows with collective arguments and the rows in ``also`` are
-    collectives as well.
+    Each distinct name is matched once. Rows with collective arguments and rows in ``also`` are collectives as well.
     """
     work, operators = of_kind(rows.kind, *DEVICE_WORK), of_kind(rows.kind, EventKind.OPERATOR)
     host = of_kind(rows.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    collective = matches(rows.name, work, texts, is_collective_kernel)
-    collective |= matches(rows.name, host, texts, is_collective_operator)
+    collective = rows_matching_name(rows.name, work, texts, is_collective_kernel)
+    collective |= rows_matching_name(rows.name, host, texts, is_collective_operator)
     collective[collective_rows] = True
     collective |= also
     return {
         "is_collective": collective,
         "uses_matrix_unit": _matrix_use(rows, texts, (rows.kind == EventKind.KERNEL) & ~collective),
-        "matrix_eligible": matches(rows.name, operators, texts, is_matrix_eligible),
+        "matrix_eligible": rows_matching_name(rows.name, operators, texts, is_matrix_eligible),
     }
 
 
 def call_names(rows: NameMeanings, texts: Sequence[str]) -> CallNames:
-    """Returns the names of runtime and driver calls whose role is known."""
+    """Returns the names of runtime and driver calls with a known role."""
     names = np.unique(rows.name[rows.kind == EventKind.RUNTIME])
     roles = np.array([role_of_call(texts[name]) for name in names.tolist()], np.uint8)
     known = roles != CallRole.OTHER
@@ -75,10 +75,13 @@ def _matrix_use(rows: NameMeanings, texts: Sequence[str], kernels: npt.NDArray[n
     return np.where(kernels, table[rows.name], np.uint8(MatrixUse.NO))
 
 
-def matches(
+def rows_matching_name(
     names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], texts: Sequence[str], predicate: Any
 ) -> npt.NDArray[np.bool_]:
-    """Returns the rows in ``among`` whose name satisfies the predicate; each distinct name is tested once."""
+    """Returns a boolean mask of the rows in ``among`` whose name satisfies ``predicate``.
+
+    Each distinct name is tested once.
+    """
     table = np.zeros(len(texts) + 1, np.bool_)
     for name in np.unique(names[among]).tolist():
         table[name] = predicate(texts[name])
@@ -87,11 +90,11 @@ def matches(
 
 
 def class_names(rows: NameMeanings, interner: Interner, file: RuleFile, log: IssueLog) -> ClassNames:
-    """Returns the names that match a rule; problems of the user's rules go to the log."""
+    """Returns the names that match a rule. Logs problems with the user's rules."""
     own, problems = own_rules(file)
     for problem in problems:
         log.note(CODE, f"{VARIABLE}: {problem}")
-    rules = (*own, *ours())
+    rules = (*own, *built_in_rules())
     kernels = np.unique(rows.name[rows.kind == EventKind.KERNEL])
     if not len(kernels):
         return ClassNames()
@@ -123,7 +126,7 @@ def _matched_names(
 
 
 def own_communication(rows: NameMeanings, classes: ClassNames) -> npt.NDArray[np.bool_]:
-    """Returns the kernels that a user's rule classifies as communication."""
+    """Returns a boolean mask of the kernels that a user rule classifies as communication."""
     chosen = classes.is_own & ~classes.of_operator & (classes.kernel_class == KernelClass.COMMUNICATION)
     found: npt.NDArray[np.bool_] = np.isin(rows.name, classes.name[chosen]) & (rows.kind == EventKind.KERNEL)
     return found

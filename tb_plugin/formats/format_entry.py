@@ -1,4 +1,4 @@
-"""Declarations of formats: the files they claim, without their decoders."""
+"""Declarations of formats: names of their files, without importing their decoders."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from tb_plugin.formats.base import (
     Source,
     Windowed,
 )
-from tb_plugin.lib.lazy import class_named, name_of
+from tb_plugin.lib.lazy import load_class, name_of
 
 TRACE = "tb_plugin.model.trace.table:RawTrace"  # result class of trace readers (``lib/lazy.py``)
 
 
 class FormatEntry:
-    """A declared format: ``FORMATS = (FormatEntry(__name__, ...),)`` in ``formats/<format>/__init__.py``.
+    """Declaration of a format, in ``formats/<format>/__init__.py``: ``FORMATS = (FormatEntry(__name__, ...),)``.
 
-    The entry is a ``Reader``: it imports the class in ``reader.py`` when a file is measured or read. An uncertain file
-    goes to the lowest ``order`` that accepts it: formats with a tool's marks come before general ones. ``raw`` names the
-    class that ``read`` returns, ``uses`` the formats whose readers the class gets.
+    The entry is a ``Reader``. It imports the class in ``reader.py`` only when memory is estimated or a file is
+    read. A file of uncertain format goes to the first reader, by ``order``, that accepts it; specific formats come
+    before general ones. ``raw`` names the class that ``read`` returns. ``uses`` lists the formats whose readers are
+    passed to this reader.
     """
 
     def __init__(
@@ -57,12 +58,12 @@ class FormatEntry:
 
     @property
     def raw(self) -> type[Any]:
-        """Returns the class that ``read`` returns."""
-        return class_named(self.raw_name)
+        """Returns the class of the result of ``read``."""
+        return load_class(self.raw_name)
 
     @cached_property
     def reader(self) -> Reader[Any]:
-        """Returns the reader and imports its code."""
+        """Imports the reader's code and returns the reader."""
         if self.implementation is None:
             import_module(f"{self._module}.reader")
         assert self.implementation is not None
@@ -71,16 +72,16 @@ class FormatEntry:
         return made
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return self.reader.peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Any:
-        """Returns the source, or a window of it. Raises UnreadableTrace."""
+        """Reads the source, or a time window of it. Raises UnreadableTrace."""
         return self.reader.read(source, options, progress)
 
 
 class DeclaredReader:
-    """Gives a reader class the declarations of its entry: ``class X(DeclaredReader, entry=FORMATS[0])``."""
+    """Base of reader classes that adds the members of their entry: ``class X(DeclaredReader, entry=FORMATS[0])``."""
 
     entry: FormatEntry
     id: str
@@ -95,11 +96,11 @@ class DeclaredReader:
 
     @property
     def raw(self) -> type[Any]:
-        """Returns the class that ``read`` returns."""
+        """Returns the class of the result of ``read``."""
         return self.entry.raw
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns candidate profiles, judged by file name."""
+        """Returns candidate profiles, based on file names."""
         return self.entry.find(listing)
 
     def sniff(self, head: bytes) -> bool:
@@ -112,14 +113,14 @@ def raw_name(reader: Reader[Any]) -> str:
     return reader.raw_name if isinstance(reader, FormatEntry) else name_of(reader.raw)
 
 
-def windowed(reader: Reader[Any]) -> Windowed | None:
-    """Returns the reader if it can open windows, else None."""
+def as_windowed_reader(reader: Reader[Any]) -> Windowed | None:
+    """Returns the reader if it can load time windows, otherwise None."""
     able = _loaded(reader)
     return able if isinstance(able, Windowed) else None
 
 
-def identifying(reader: Reader[Any]) -> Identifying | None:
-    """Returns the reader if it identifies profiles, else None."""
+def as_identifying_reader(reader: Reader[Any]) -> Identifying | None:
+    """Returns the reader if it can identify the job of a profile, otherwise None."""
     able = _loaded(reader)
     return able if isinstance(able, Identifying) else None
 

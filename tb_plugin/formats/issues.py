@@ -1,4 +1,4 @@
-"""Counts of irregularities in a file."""
+"""Problems found while reading a file, with counts."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tb_plugin.model.trace.report import Issue, Outcome
 
 MAX_EXAMPLES = 5
 EXAMPLE_CHARS = 120
-MAX_TEXTS = 20  # a file may have as many categories as events
+MAX_TEXTS = 20  # limit, because a file may have as many categories as events
 TEXT_CHARS = 300
 
 TEXTS = {
     "bad_utf8": "bytes that are not UTF-8 were replaced",
     "control_character": "raw control characters inside a string were escaped",
     "bad_escape": "unescaped backslashes (Windows paths) were doubled",
-    "lone_surrogate": "half a surrogate pair was replaced",
+    "lone_surrogate": "an incomplete Unicode surrogate pair was replaced",
     "bare_word": "bare N/A, NaN or Infinity was read as a missing value",
     "raw_quote": "unescaped quotes inside a string were escaped",
     "missing_quote": "a missing opening quote of a key was added",
-    "far_number": "numbers beyond 64 bits count as missing",
+    "far_number": "numbers beyond 64 bits are treated as missing",
     "long_name": "very long names were shortened",
     "trailing_comma": "a trailing comma was removed",
     "odd_number": "a number in a form that JSON does not allow was normalised",
@@ -35,34 +35,36 @@ TEXTS = {
     "lost_packets": "the rest of the file was skipped",
     "truncated_packet": "the file ends inside a packet, which was skipped",
     "unreadable_packet": "packets that could not be decoded were skipped",
-    "bad_bundle": "damaged or oversized bundles of compressed packets were skipped, at least in part",
+    "bad_bundle": "damaged or oversized bundles of compressed packets were partly or completely skipped",
     "unreadable_annotation": "annotations that could not be decoded were skipped",
-    "lost_state": "packets that refer to lost packets were skipped",
+    "lost_state": "packets that depend on lost packets were skipped",
     "unknown_type": "track events of an unknown type were skipped",
-    "unpaired_wait": "arrows between device events with one end missing were skipped",
+    "unpaired_wait": "arrows between device events were skipped, because one end is missing",
     "bad_row": "rows without a name or a time, or with a wrong number of cells, were skipped",
-    "bad_cell": "cells without a readable number count as empty",
-    "added_up": "the total of both allocators is not recorded; it is the sum of their last totals",
-    "many_names": "totals beyond 2,000 allocators and components were skipped",
+    "bad_cell": "cells without a readable number are treated as empty",
+    "added_up": "the total of both allocators is not recorded; it was computed from their latest totals",
+    "many_names": "totals of allocators and components beyond the first 2,000 were skipped",
     "many_columns": "columns beyond the first 512 were skipped",
     "missing_time": "events without a readable time were skipped",
-    "missing_duration": "events without a duration count as 0 ns",
+    "missing_duration": "events without a duration were loaded with 0 ns",
     "time_out_of_range": "times beyond the 64-bit nanosecond range were clamped",
-    "other_arguments": "arguments beyond the first 128 names, or of an unusual shape, were skipped",
+    "other_arguments": "arguments beyond the first 128 names, or with unusual names, were skipped",
     "bad_counter": "counter events without a number were skipped",
     "bad_counter_value": "counter values that are not numbers were skipped",
-    "unmatched_begin": "begin and end events without a partner were skipped",
+    "unmatched_begin": "begin events without an end, or end events without a begin, were skipped",
     "unmatched_end": "end events without an open range were skipped",
-    "unfinished_range": "ranges without an end last until the trace ends, or beyond a limit until the next range starts",
-    "many_operations": "too many names of asynchronous operations: the rarest share one track per process",
-    "cut_flow": "forward-backward arrows with one end missing or outside the window were skipped",
-    "unpaired_arrow": "arrows between events with one end missing, or outside the window, were skipped",
-    "unpaired_flow": "forward-backward arrows with one end missing were skipped",
+    "unfinished_range": (
+        "ranges without an end were extended to the end of the trace or, if there are many, to the next start"
+    ),
+    "many_operations": "there are too many names of asynchronous operations; the rarest share one track per process",
+    "cut_flow": "forward-backward arrows were skipped, because one end is missing or outside the window",
+    "unpaired_arrow": "arrows between events were skipped, because one end is missing or outside the window",
+    "unpaired_flow": "forward-backward arrows were skipped, because one end is missing",
 }
 
-# texts for entries beyond MAX_TEXTS
+# texts of merged entries beyond MAX_TEXTS
 _SUMMARIES = {
-    "unknown_category": "events of {kinds} more unknown categories were loaded without a meaning",
+    "unknown_category": "events of {kinds} more unknown categories were loaded, but their type is unknown",
     "not_shown": "events of {kinds} more phases are not shown",
 }
 
@@ -76,14 +78,14 @@ class _Entry(msgspec.Struct):
 
 
 class IssueLog(msgspec.Struct):
-    """Mutable tally; ``issues()`` returns the immutable result."""
+    """Collects problems. ``issues()`` returns them as immutable objects."""
 
     entries: dict[tuple[str, str], _Entry] = msgspec.field(default_factory=dict)
 
     def add(
         self, code: str, outcome: Outcome, offset: int | None = None, example: str = "", count: int = 1, text: str = ""
     ) -> None:
-        """Counts ``count`` places of ``code``; ``offset`` is a byte offset of the uncompressed text."""
+        """Adds ``count`` occurrences of a problem. ``offset``: byte offset in the uncompressed text."""
         text = (text or TEXTS[code])[:TEXT_CHARS]
         entry = self.entries.setdefault((code, text), _Entry(outcome, text))
         entry.count += count
@@ -93,13 +95,13 @@ class IssueLog(msgspec.Struct):
             entry.examples.append(example[:EXAMPLE_CHARS])
 
     def note(self, code: str, text: str, offset: int | None = None) -> None:
-        """Notes a fact that cost no event."""
+        """Adds a note about the file that does not affect any event."""
         self.add(code, "note", offset, text=text)
 
     def issues(self) -> tuple[Issue, ...]:
-        """Returns all issues, in an order independent of chunk boundaries.
+        """Returns all issues. Their order does not depend on the chunk size.
 
-        A code with more than MAX_TEXTS texts keeps the most frequent ones; the others become one entry.
+        If a code has more than MAX_TEXTS texts, the rarest are merged into one entry.
         """
         by_code: dict[str, list[_Entry]] = {}
         for (code, _), entry in sorted(self.entries.items(), key=lambda item: item[0]):
@@ -108,7 +110,7 @@ class IssueLog(msgspec.Struct):
 
 
 def is_packed_badly(issues: Iterable[Issue]) -> bool:
-    """Returns True if the archive is truncated, damaged, or followed by other bytes."""
+    """Returns True if the archive is truncated, damaged, or followed by other data."""
     return any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues)
 
 

@@ -1,6 +1,6 @@
 """Decompression in bounded pieces.
 
-Compression is judged by content, never by file name.
+The compression is recognised by content, never by file name.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC, Source
 from tb_plugin.formats.issues import IssueLog
 
 BOMB_RATIO = 200
-"""Text bytes per stored byte that no trace reaches: usual ones pack 10 to 30 times, repetitive ones about 110 times."""
-BOMB_BYTES = 4 * 1024**3  # text up to this size is read at any ratio
+"""Compression ratio that no trace reaches. Usual ratios are 10 to 30, and about 110 for repetitive traces."""
+BOMB_BYTES = 4 * 1024**3  # text up to this size is read whatever the compression ratio
 _BLOCK_BYTES = 256 * 1024
-# packed bytes decompressed at once: damage loses a whole piece, so a piece is a small part of a file
+# compressed bytes per piece; small, because damage loses a whole piece
 _MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 512, 64 * 1024
-_DAMAGED: Any = igzip_lib.IsalError  # the stub declares it an instance
+_DAMAGED: Any = igzip_lib.IsalError  # the type stub declares it as an instance
 
 
 class _Stored(io.RawIOBase):
-    """Stored bytes as a file for Arrow."""
+    """Stored bytes as a file object for Arrow."""
 
     def __init__(self, block: Callable[[], bytes]) -> None:
         super().__init__()
@@ -46,9 +46,10 @@ class _Stored(io.RawIOBase):
 
 
 class TextStream:
-    """Reads text in pieces of bounded size, so that no compression ratio can fill the memory.
+    """Reads and decompresses text in pieces of bounded size, so that a decompression bomb cannot exhaust the
+    memory.
 
-    ``progress`` gets the fraction of the stored bytes that was read, 0 to 1, after every block.
+    ``progress`` is called after each block with the fraction of stored bytes read, 0 to 1.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class TextStream:
         self._piece = min(max(stored_bytes // 64, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES)
         self._progress = progress
         self._log = log
-        self._outer: TextStream | None = None  # the archive around this one
+        self._outer: TextStream | None = None  # the enclosing archive
         self._pending = first or self._block()
         self.file_bytes = len(self._pending)
         if not first and _is_packed_twice(self._pending):
@@ -79,9 +80,10 @@ class TextStream:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """Returns at most ``size`` bytes of text, empty only at the end.
+        """Returns at most ``size`` bytes of text; b"" only at the end.
 
-        Raises UnreadableTrace if the text is far larger than the archive, and what the source or ``progress`` raises.
+        Raises UnreadableTrace if the text is far larger than the archive, and any error from the source or
+        ``progress``.
         """
         if self._ended:
             return b""
@@ -89,7 +91,7 @@ class TextStream:
         self.text_bytes += len(text)
         if self.text_bytes > BOMB_BYTES and self.text_bytes > BOMB_RATIO * self.file_bytes:
             raise UnreadableTrace(
-                f"The file unpacks to more than {BOMB_RATIO} times its size; no trace does.",
+                f"The file unpacks to more than {BOMB_RATIO} times its size, which is impossible for a trace.",
                 do=f"Reading stopped after {self.text_bytes / 1e9:.1f} GB of text. Record a new trace.",
             )
         if not text:
@@ -144,7 +146,7 @@ class TextStream:
                 return text
 
     def _next_member(self) -> bool:
-        """Starts the next gzip member, if there is one: files may be appended to each other or written in blocks."""
+        """Starts the next gzip member, if any. Files may be concatenated, or compressed in blocks."""
         rest = self._member.unused_data + self._pending
         while len(rest) < len(GZIP_MAGIC):
             block = self._block()
@@ -162,7 +164,7 @@ class TextStream:
 
 
 def _is_packed_twice(head: bytes) -> bool:
-    """Returns True for a gzip file inside a gzip file, as web servers and upload tools write them."""
+    """Returns True for a gzip file inside a gzip file. Web servers and upload tools create these."""
     try:
         return head[:2] == GZIP_MAGIC and zlib.decompressobj(wbits=31).decompress(head, 2) == GZIP_MAGIC
     except zlib.error:
@@ -171,7 +173,7 @@ def _is_packed_twice(head: bytes) -> bool:
 
 @contextmanager
 def text_of(source: Source, progress: Callable[[float], None], log: IssueLog) -> Iterator[TextStream]:
-    """Yields the text of the source's one file, and adds its name to an UnreadableTrace. Raises StorageError."""
+    """Yields the text of the source's only file. Adds the file name to UnreadableTrace. Raises StorageError."""
     name = source.names()[0]
     with source.open(name) as raw:
         try:

@@ -1,6 +1,6 @@
-"""Explanations for files that no reader takes.
+"""Explanations for files that no reader supports.
 
-A new reader for one of these formats claims its names (``Candidate.certain``) or deletes its entry here.
+A new reader for such a format claims its file names (``Candidate.certain``) or deletes the entry here.
 """
 
 from __future__ import annotations
@@ -13,32 +13,33 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from tb_plugin.formats._chrome.sniffing import beginning
+from tb_plugin.formats._chrome.sniffing import text_start
 
-# the name says little, so the first bytes are read; no kind of file that grows during training
+# extensions for which the first bytes are read, because the name is ambiguous; not for files that grow during training
 LOOKED_INTO = re.compile(r"(?i)\.(?:prof|bin|db|sqlite3?)\Z")
-MAX_LISTED = 3  # more files of one kind are listed as their folder and a count
+MAX_LISTED = 3  # if there are more files of one kind, only their folder and a count are listed
 _CACHED_PATHS = 1 << 16
 
 
 class Foreign(msgspec.Struct, frozen=True):
-    """A kind of file that cannot be read as a profile."""
+    """A type of file that is not a supported profile."""
 
     text: str
-    """What the file is and what to do about it."""
+    """Describes the file and what to do with it."""
     path: str | None = None
-    """Regular expression for the path. A group ``folder`` marks a folder that is one item."""
+    """Regular expression for the path. If it has a group ``folder``, that folder is listed as one item."""
     head: bytes | None = None
     """Regular expression for the first bytes."""
     is_empty: bool = False  # matches only empty files
     is_last: bool = False  # applies only after every reader has refused the file
     is_part: bool = False
-    """Part of a larger profile: the path counts even if the user chose this file."""
+    """The file is part of a larger profile. Its path is checked even if the user chose this file."""
 
 
 _ASCEND = (
-    "This belongs to an Ascend profile (torch_npu), which opens as a folder. Keep the files of ASCEND_PROFILER_OUTPUT "
-    "together, under that name. torch_npu.profiler.profiler.analyse(...) creates it from raw PROF folders."
+    "This file is part of an Ascend profile (torch_npu), which is opened as a folder. Keep the files "
+    "of ASCEND_PROFILER_OUTPUT together in a folder of that name. "
+    "torch_npu.profiler.profiler.analyse(...) creates it from raw PROF folders."
 )
 _ROCPROF_NAMES = (
     r"(?:kernel|hip_(?:runtime_|compiler_)?api|hsa_(?:core_|amd_ext_|image_ext_|finalize_ext_)?api|memory_copy|marker_api|rccl_api"
@@ -72,7 +73,7 @@ FOREIGN = (
         head=rb"(?i)\A<html>[\s\S]{0,400}?(?:Memory Timeline HTML</title>|<img src=['\"]data:image/png;base64,)",
     ),
     Foreign(
-        "This is a memray page about CPU memory. Open it in a browser.",
+        "This is a memray report about CPU memory. Open it in a browser.",
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?<title>[^<]{0,80}memray",
     ),
     Foreign(
@@ -81,7 +82,7 @@ FOREIGN = (
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?(?:tlparse|Stack trie|IR dumps)",
     ),
     Foreign(
-        "This is a web page, not a trace. The download may have ended at a login page or an error.",
+        "This is a web page, not a trace. The download may have returned a login page or an error.",
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b(?![\s\S]*\"base64\"\s*:)",
     ),
     Foreign(
@@ -93,12 +94,15 @@ FOREIGN = (
     Foreign(_ASCEND, path=r"\A(?P<folder>(?:.*/)?ASCEND_PROFILER_OUTPUT/)", is_part=True),
     Foreign(_ASCEND, path=r"(?:^|/)trace_view\.json(?:\.gz)?$", is_part=True),
     Foreign(
-        "This is raw data of an Ascend profiler. torch_npu.profiler.profiler.analyse(...) converts it to a folder that opens "
-        "here; the output of msprof --export=on does not.",
+        (
+            "This is raw data of an Ascend profiler. Convert it with "
+            "torch_npu.profiler.profiler.analyse(...). The output of msprof --export=on cannot be opened "
+            "here."
+        ),
         path=r"\A(?P<folder>(?:.*/)?PROF_\d+_\d+_[A-Za-z]+/)",
     ),
     Foreign(
-        "This is a report of Nsight Systems. Open it there, or record with torch.profiler.",
+        "This is a report of Nsight Systems. Open it in Nsight Systems, or record with torch.profiler.",
         path=r"(?i)\.(?:nsys-rep|qdrep|qdstrm)\Z",
     ),
     Foreign(
@@ -107,7 +111,10 @@ FOREIGN = (
         head=rb"\ASQLite format 3\0[\s\S]*?(?:CUPTI_ACTIVITY_KIND_|TARGET_INFO_SESSION|NVTX_EVENTS)",
     ),
     Foreign(
-        "This is a report of Nsight Compute about single kernels. Open it there, or record with torch.profiler.",
+        (
+            "This is a report of Nsight Compute about single kernels. Open it in Nsight Compute, or record "
+            "with torch.profiler."
+        ),
         path=r"(?i)\.(?:ncu-repz?|nsight-cuprof-report)\Z",
     ),
     Foreign(
@@ -121,7 +128,10 @@ FOREIGN = (
         head=rb'\A\{\s*"rocprofiler-sdk-tool"\s*:|\ASQLite format 3\0[\s\S]*?(?:rocpd_|rocpd_kernelapi)',
     ),
     Foreign(
-        "This is output of Intel's unitrace. Run unitrace with --chrome-kernel-logging to get a trace that opens here.",
+        (
+            "This is output of Intel's unitrace. Run unitrace with --chrome-kernel-logging to get a trace "
+            "that can be opened here."
+        ),
         path=r"\.metrics\.\d+\.csv\Z|(?:^|/)unitrace[^/]*\.(?:csv|txt)\Z",
     ),
     Foreign(
@@ -133,11 +143,11 @@ FOREIGN = (
         path=_INDUCTOR,
     ),
     Foreign(
-        "This is a torch.compile log (TORCH_TRACE). Run tlparse to turn it into pages.",
+        "This is a torch.compile log (TORCH_TRACE). Run tlparse to convert it to web pages.",
         path=r"(?:^|/)dedicated_log_torch_trace_[^/]*\.log(?:\.gz)?\Z",
     ),
     Foreign(
-        "This is a memray recording of CPU memory. Run memray flamegraph to turn it into a page.",
+        "This is a memray recording of CPU memory. Run memray flamegraph to convert it to a web page.",
         path=r"(?:^|/)memray-[^/]*\.bin\Z",
         head=rb"\Amemray\0",
     ),
@@ -148,7 +158,7 @@ FOREIGN = (
     ),
     Foreign(
         "This is a cProfile file, which has totals but no timeline. Open it with python -m pstats.",
-        # marshal's dict (with or without a reference) whose first key is a tuple of a file, a line and a function
+        # a marshalled dict (with or without reference flag) whose first key is a tuple of file, line and function
         head=rb"\A[\x7b\xfb][\x28\x29\xa8\xa9]",
     ),
     Foreign(
@@ -169,13 +179,17 @@ FOREIGN = (
         head=rb"\APK\x03\x04",
     ),
     Foreign(
-        "This is a V8 profile (Node, Chrome's DevTools). Open it at speedscope.app and export it there, or record with "
-        "node --trace-event-categories v8,node. Both results open here.",
+        (
+            "This is a V8 profile (Node, Chrome's DevTools). Open it at speedscope.app and export it there, "
+            "or record with node --trace-event-categories v8,node. Both kinds of files can be opened here."
+        ),
         path=r"\.cpuprofile\Z",
     ),
     Foreign(
-        "This text is UTF-16, as PowerShell's > writes it. Save it as UTF-8: Get-Content a.json | Set-Content -Encoding "
-        "utf8 b.json.",
+        (
+            "This text file is UTF-16, which PowerShell's > writes. Save it as UTF-8: Get-Content a.json | "
+            "Set-Content -Encoding utf8 b.json."
+        ),
         head=rb"\A(?:\xff\xfe|\xfe\xff)",
     ),
     Foreign(
@@ -184,17 +198,17 @@ FOREIGN = (
         is_last=True,
     ),
 )
-# names of possible recordings that no reader claims, and what to do
+# names of possible recordings that no reader claims, with advice
 _UNCLAIMED_NAMES = (
     (
         r"\.(?:part|partial|te?mp|crdownload|download|filepart)\Z",
-        "This copy or download is incomplete. Wait for its end, or copy the file again.",
+        "This copy or download is incomplete. Wait until it is complete, or copy the file again.",
     ),
     (
         r"\.(?:zst|bz2|xz|lz4|lzma|br|Z)\Z",
         "This compression is not supported: unpack the file, or compress it with gzip.",
     ),
-    (r"\.svgz?(?:\.gz)?\Z", "This is an image without numbers. Load the recording that it was drawn from."),
+    (r"\.svgz?(?:\.gz)?\Z", "This is an image without numbers. Load the original recording instead."),
     (
         r"\.(?:[ct]sv|parquet|xlsx?)(?:\.gz)?\Z",
         "This is a table, not a recording. torch.profiler's export_chrome_trace(path) writes a recording.",
@@ -213,12 +227,14 @@ _UNCLAIMED_NAMES = (
 )
 
 
-def foreign(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
-    """Returns what an unsupported file is, by its path and first (uncompressed) bytes; empty if unknown.
+def identify_unsupported(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
+    """Returns a description of an unsupported file, based on its path and first (uncompressed) bytes; "" if
+    unknown.
 
-    ``is_refused``: every reader has refused it. ``is_chosen``: the user chose it, so its bytes decide.
+    ``is_refused``: every reader has rejected it. ``is_chosen``: the user chose the file, so its path only counts
+    for entries with ``is_part``.
     """
-    text = beginning(head)
+    text = text_start(head)
     for kind in FOREIGN:
         if (kind.is_empty and head) or (kind.is_last and not is_refused):
             continue
@@ -232,13 +248,13 @@ def foreign(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = 
 
 @functools.cache
 def _by_path() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Compiles the path patterns on first use, to keep TensorBoard's start fast."""
+    """Compiles the path patterns on first use, so that TensorBoard starts fast."""
     return tuple((re.compile(kind.path), kind.text) for kind in FOREIGN if kind.path is not None and not kind.is_empty)
 
 
 @functools.lru_cache(_CACHED_PATHS)
 def place_of(path: str) -> tuple[str, str]:
-    """Returns the file or its folder, and what it is, by path alone; empty texts if unknown."""
+    """Returns the file or its folder, and a description, based on the path alone; ("", "") if unknown."""
     for pattern, text in _by_path():
         if found := pattern.search(path):
             folder = found.groupdict().get("folder")
@@ -246,13 +262,13 @@ def place_of(path: str) -> tuple[str, str]:
     return ("", "")
 
 
-def unread(path: str) -> str:
-    """Returns what to do about a file that no reader claims, empty if it is no possible recording."""
+def advice_for_unread(path: str) -> str:
+    """Returns what to do about a file that no reader claims; "" if it does not look like a recording."""
     return next((text for name, text in _UNCLAIMED_NAMES if re.search(name, path, re.IGNORECASE)), "")
 
 
 def in_short(explained: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Returns each place and its explanation once; many places of one kind become a folder and a count."""
+    """Merges equal explanations. If there are many places, they become one folder and a count."""
     by_text: dict[str, dict[str, None]] = defaultdict(dict)
     for place, text in explained:
         by_text[text][place] = None

@@ -12,14 +12,14 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def valid_unicode(text: str) -> str:
-    """Returns the text with lone surrogates replaced."""
+    """Replaces lone surrogates."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
-def storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bool = True) -> Any:
-    """Returns a decoded value without lone surrogates and without integers beyond 64 bits.
+def to_storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bool = True) -> Any:
+    """Returns a decoded JSON value without lone surrogates and without integers beyond 64 bits.
 
-    Such integers become None; with ``numbers=False`` they stay. Both are counted in ``log``.
+    Such integers become None, unless ``numbers`` is False. Both are counted in ``log``.
     """
     return _storable(value, log or IssueLog(), numbers) if _SUSPECT.search(source) else value
 

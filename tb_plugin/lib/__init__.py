@@ -1,1 +1,1 @@
-"""General tools, independent of profiles."""
+"""General-purpose helpers, independent of profiles."""

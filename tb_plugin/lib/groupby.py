@@ -1,7 +1,7 @@
-"""Group-by over columns: keys, exact sums, quantiles and order.
+"""Group-by over columns: exact sums, quantiles and sort orders.
 
-A group is a number from 0: ``group`` numbers by first appearance (hashing: n steps), ``group_sorted`` by order of the
-keys. Functions ``..._by`` take the group of each row and the number of groups.
+Groups are numbered from 0: ``group`` numbers them by first appearance, ``group_sorted`` in key order. Functions
+``..._by`` take the group of each row and the number of groups.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.integer]
 
-# Value of integer columns for "not recorded".
+# Value for "not recorded" in integer columns.
 MISSING = -1
-# Standard deviation of normal values divided by their median absolute deviation.
+# Standard deviation of a normal distribution divided by its median absolute deviation.
 MAD_TO_DEVIATION = 1.4826
 _FITS = 2**62
 _SMALL = 2**15
-# Values in a range of at most this many times their count use a table of the range instead of sorting.
+# A lookup table replaces sorting if the value range is at most this many times the number of values.
 _DENSE_RANGE_FACTOR = 8
 
 
 class Groups(msgspec.Struct, frozen=True, eq=False):
-    """n rows in k groups: ``of`` is the group of each row, ``first`` the first row of each group."""
+    """A grouping of rows.
+
+    ``of`` is the group of each row, ``first`` the first row of each group.
+    """
 
     of: Int64
     first: Int64
@@ -37,25 +40,25 @@ class Groups(msgspec.Struct, frozen=True, eq=False):
         return len(self.first)
 
     def count(self) -> Int64:
-        """Rows in each group."""
+        """Returns the number of rows in each group."""
         return np.bincount(self.of, minlength=len(self)).astype(np.int64)
 
     def sum(self, values: Whole) -> Int64:
-        """Returns exact integer sums."""
+        """Returns the exact sum of each group."""
         return _sums(self.of, values, len(self))
 
     def sum_real(self, values: Float64) -> Float64:
-        """Sums of real numbers."""
+        """Returns the floating-point sum of each group."""
         return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.float64)
 
     def min(self, values: Int64) -> Int64:
-        """Returns the smallest value of each group."""
+        """Returns the minimum of each group."""
         low = np.full(len(self), np.iinfo(np.int64).max)
         np.minimum.at(low, self.of, values)
         return low
 
     def max(self, values: Int64) -> Int64:
-        """Returns the largest value of each group."""
+        """Returns the maximum of each group."""
         high = np.full(len(self), np.iinfo(np.int64).min)
         np.maximum.at(high, self.of, values)
         return high
@@ -65,7 +68,9 @@ class Groups(msgspec.Struct, frozen=True, eq=False):
         return np.bincount(self.of[flags], minlength=len(self)) > 0
 
     def percentiles(self, values: Int64, *shares: float) -> list[Float64]:
-        """Percentiles (0..1) of each group with linear interpolation between neighbours, like numpy's default."""
+        """Returns one array per share (0..1) with the percentile of each group, interpolated like
+        ``numpy.quantile``.
+        """
         order = np.lexsort((values, self.of))
         ordered = values[order].astype(np.float64)
         count = self.count()
@@ -81,29 +86,32 @@ class Groups(msgspec.Struct, frozen=True, eq=False):
 
 
 def group(*keys: Whole) -> Groups:
-    """Groups rows that agree in all keys, numbered by their first row."""
-    of, count = numbered(keys[0])
+    """Groups rows with equal keys. Groups are numbered by first appearance."""
+    of, count = number_groups(keys[0])
     for key in keys[1:]:
-        # One small number per key and row, then one number for the row: no key may overflow the product.
-        other, distinct = numbered(key)
-        of, count = numbered(of * distinct + other)
+        # Keys are numbered first, so that their product cannot overflow.
+        other, distinct = number_groups(key)
+        of, count = number_groups(of * distinct + other)
     return Groups(of, _firsts(of, count))
 
 
 def group_sorted(*keys: Int64) -> Groups:
-    """Groups rows that agree in all keys, numbered in order of the first key, then of the next ones."""
+    """Groups rows with equal keys. Groups are numbered in key order; the first key is the most significant."""
     of = _dense(codes(*keys) if len(keys) > 1 else keys[0])
     return Groups(of, _firsts(of, int(of.max(initial=-1)) + 1))
 
 
-def numbered(values: Whole) -> tuple[Int64, int]:
-    """Returns the group number of each value, by first appearance, and the number of groups."""
+def number_groups(values: Whole) -> tuple[Int64, int]:
+    """Returns the group of each value, numbered by first appearance, and the number of groups."""
     encoded = pa.array(values).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
 def codes(*keys: Int64) -> Int64:
-    """Returns a code for each combination of keys: smaller than twice the rows, in key order, with gaps."""
+    """Returns one integer per row that is equal for equal keys and sorted like the keys.
+
+    Codes are less than twice the number of rows and may have gaps.
+    """
     code, count, rows = np.zeros(len(keys[0]), np.int64), 1, len(keys[0])
     for key in keys:
         if rows and (key.min() < 0 or key.max() >= rows):
@@ -117,30 +125,33 @@ def codes(*keys: Int64) -> Int64:
 
 
 def distinct_values(*columns: Int64) -> Int64:
-    """Returns the distinct values of some columns, ascending. Sorted columns are merged."""
-    values = np.sort(np.concatenate(columns), kind="stable")  # unlike np.unique it makes use of sorted runs
+    """Returns the sorted distinct values of all columns together."""
+    values = np.sort(np.concatenate(columns), kind="stable")  # np.unique does not use sorted runs
     first: Int64 = values[np.append(True, values[1:] > values[:-1])[: len(values)]]
     return first
 
 
 def distinct_rows(*columns: Int64) -> tuple[Int64, ...]:
-    """Returns the distinct combinations of the columns, in order of the first column, then the next ones.
+    """Returns the distinct rows of the columns, sorted by the first column, then the next ones.
 
-    ``numpy.unique`` along an axis sorts whole rows, which is far slower.
+    ``numpy.unique`` with an axis is far slower.
     """
     first = group_sorted(*columns).first
     return tuple(column[first] for column in columns)
 
 
 def places_of(chosen: Whole, count: int) -> Int32:
-    """Returns for each of ``count`` rows its position among the chosen, -1 for the others; an extra one for -1."""
+    """Returns the position of each row in ``chosen``; -1 if it is not there.
+
+    The result has ``count + 1`` elements. The last one is -1, so that index -1 maps to -1.
+    """
     places = np.full(count + 1, MISSING, np.int32)
     places[chosen] = np.arange(len(chosen), dtype=np.int32)
     return places
 
 
 def occurrence(key: Int64) -> Int64:
-    """Returns how many rows before each have the same key."""
+    """Returns for each row the number of earlier rows with the same key."""
     order = np.argsort(key, kind="stable")
     ordered = key[order]
     fresh = np.diff(ordered, prepend=ordered[:1] - 1) != 0
@@ -151,15 +162,15 @@ def occurrence(key: Int64) -> Int64:
 
 
 def sum_by(of: Whole, values: Int64, count: int) -> Int64:
-    """Returns the exact sum of each group; rows without a group (-1) are ignored."""
+    """Returns the exact sum of each group. Rows with group -1 are ignored."""
     known = of != MISSING
     return _sums(of[known], values[known], count)
 
 
 def quantile_by(of: Int64, values: Int64, count: int, hundredths: int) -> Int64:
-    """Returns for each group the smallest value not exceeded by that many hundredths of its rows; 0 without rows.
+    """Returns the quantile of each group without interpolation; 0 for empty groups.
 
-    ``hundredths`` is 50 for the lower median and 100 for the largest value.
+    ``hundredths`` is 50 for the lower median and 100 for the maximum.
     """
     rows = np.bincount(of, minlength=count)
     found = np.zeros(count, np.int64)
@@ -171,7 +182,10 @@ def quantile_by(of: Int64, values: Int64, count: int, hundredths: int) -> Int64:
 
 
 def median_by(of: Int64, values: Int64, count: int) -> Int64:
-    """Returns the median of each group, for an even number of rows the mean of both middle values; 0 without rows."""
+    """Returns the median of each group; 0 for empty groups.
+
+    For an even number of rows, it is the mean of the two middle values.
+    """
     rows = np.bincount(of, minlength=count)
     found = np.zeros(count, np.int64)
     filled = rows > 0
@@ -184,36 +198,36 @@ def median_by(of: Int64, values: Int64, count: int) -> Int64:
 
 
 def stable_order(key: npt.NDArray[np.signedinteger]) -> Int64:
-    """Returns positions in ascending order of a key; equal ones keep their order."""
+    """Returns the row indices that sort a key. The sort is stable."""
     small = len(key) and key.min() >= -_SMALL and key.max() < _SMALL
-    # numpy sorts 16-bit integers by their digits: linear, where a general sort is not.
+    # numpy uses a linear radix sort for 16-bit integers.
     order: Int64 = np.argsort(key.astype(np.int16) if small else key, kind="stable")
     return order
 
 
 def order_within(of: Int64, values: Int64) -> Int64:
-    """Returns rows ordered by group, then by value; equal ones in any order."""
+    """Returns the row indices sorted by group, then by value. The sort is not stable."""
     if not len(of):
         return np.empty(0, np.int64)
     low, high = int(values.min()), int(values.max())
     span = high - low + 1
     if span * (int(of.max()) + 1) < _FITS:
-        return np.argsort(of * span + (values - low))  # one sort in place of two
+        return np.argsort(of * span + (values - low))  # one sort instead of two
     rows: Int64 = np.lexsort((values, of))
     return rows
 
 
 def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[Int64]:
-    """Returns the times of (group, time) columns on one axis, with each group after all lower ones.
+    """Maps (group, time) columns to one time axis, with each group after the previous one.
 
-    One sweep then serves all groups. The order of times within a group is kept, their distances not always.
+    A single sweep can then process all groups. The order within a group is preserved, but distances may change.
     """
     low = min((int(time.min()) for _, time in columns if len(time)), default=0)
     width = max((int(time.max()) for _, time in columns if len(time)), default=0) - low + 1
     groups = max((int(of.max()) for of, _ in columns if len(of)), default=0) + 2
     if groups * width < _FITS:
         return [time - low + of.astype(np.int64) * width for of, time in columns]
-    # Times of centuries in many groups: their ranks stand for them.
+    # The range of times is too large for one axis, so ranks replace times.
     values, rank = np.unique(np.concatenate([time for _, time in columns]), return_inverse=True)
     bounds = np.cumsum([len(time) for _, time in columns])[:-1]
     ranks = np.split(rank.ravel(), bounds)
@@ -221,25 +235,25 @@ def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[
 
 
 def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float64:
-    """Returns ``part / whole``, 0 where ``whole`` is 0."""
+    """Returns ``part / whole``; 0 where ``whole`` is 0."""
     shares: Float64 = np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
     return shares
 
 
 def shares(values: npt.NDArray[np.number]) -> Float64:
-    """Returns each value divided by the sum, 0 if the sum is 0."""
+    """Returns each value divided by the sum of all; 0 if the sum is 0."""
     return ratio(values, np.full(len(values), values.sum()))
 
 
 def _sums(of: Whole, values: Whole, count: int) -> Int64:
     total = np.zeros(count, np.int64)
-    np.add.at(total, of, values.astype(np.int64, copy=False))  # fast for equal types alone
+    np.add.at(total, of, values.astype(np.int64, copy=False))  # fast only for equal types
     return total
 
 
 def _firsts(of: Int64, count: int) -> Int64:
     first = np.empty(count, np.int64)
-    first[of[::-1]] = np.arange(len(of))[::-1]  # of several rows the last that is written stays: the first one
+    first[of[::-1]] = np.arange(len(of))[::-1]  # the last write wins: the first row of the group
     return first
 
 

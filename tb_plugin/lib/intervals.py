@@ -1,4 +1,4 @@
-"""Sets of time ranges: sorted, disjoint half-open ranges, integer nanoseconds."""
+"""Sets of time intervals: sorted, disjoint, half-open, in nanoseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 class Ranges(msgspec.Struct, frozen=True, eq=False):
-    """Sorted, pairwise disjoint, non-empty ranges; neighbours do not touch."""
+    """Sorted, disjoint, non-empty intervals. Adjacent intervals are merged."""
 
     start: Int64
     end: Int64
@@ -22,17 +22,17 @@ class Ranges(msgspec.Struct, frozen=True, eq=False):
         return len(self.start)
 
 
-# Limit of a product so that positions of several keys fit on one axis.
+# Limit of products, so that positions of several keys fit on one axis.
 _MOST = 2**62
-# Bits of the set membership number of a piece.
+# Number of bits in the membership number of a segment.
 _MAX_SETS = 32
-# Recordings of one job may be this far apart: clocks of hosts differ, and starts of files are approximate.
+# Recordings of one job may start this far apart: host clocks differ, and start times are approximate.
 RECORDING_SLACK_NS = 10 * 10**9
 EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def union(start: Int64, end: Int64) -> Ranges:
-    """Returns the union of the given intervals, in any order; empty and inverted ones are ignored."""
+    """Returns the union of intervals in any order. Empty and inverted intervals are ignored."""
     proper = end > start
     start, end = start[proper], end[proper]
     if not len(start):
@@ -50,18 +50,18 @@ def join(*sets: Ranges) -> Ranges:
 
 
 def measure(ranges: Ranges) -> int:
-    """Returns the total length, nanoseconds."""
+    """Returns the total length of a set, in nanoseconds."""
     return int((ranges.end - ranges.start).sum())
 
 
 def contains(ranges: Ranges, times: Int64) -> Bool:
-    """Returns whether each time lies in the set."""
+    """Returns whether each time is in the set."""
     inside: Bool
     if len(ranges) == 1:
         inside = (times >= ranges.start[0]) & (times < ranges.end[0])
     else:
         index = np.searchsorted(ranges.start, times, side="right")
-        inside = times < np.append(np.iinfo(np.int64).min, ranges.end)[index]  # before the first: never
+        inside = times < np.append(np.iinfo(np.int64).min, ranges.end)[index]  # False before the first interval
     return inside
 
 
@@ -73,7 +73,7 @@ def overlaps(ranges: Ranges, start: Int64, end: Int64) -> Bool:
 
 
 def covered_before(ranges: Ranges, times: Int64) -> Int64:
-    """Returns for each time t the length of the set before t, nanoseconds."""
+    """Returns the length of the set before each time, in nanoseconds."""
     lengths = np.concatenate(([0], np.cumsum(ranges.end - ranges.start))).astype(np.int64)
     index = np.searchsorted(ranges.start, times, side="right")
     whole = lengths[index]
@@ -84,12 +84,12 @@ def covered_before(ranges: Ranges, times: Int64) -> Int64:
 
 
 def measure_within(ranges: Ranges, start: Int64, end: Int64) -> Int64:
-    """Returns the length of the set in each window ``[start[i], end[i])``, nanoseconds."""
+    """Returns the length of the set within each interval ``[start[i], end[i])``, in nanoseconds."""
     return covered_before(ranges, np.maximum(start, end)) - covered_before(ranges, start)
 
 
 def intersect(a: Ranges, b: Ranges) -> Ranges:
-    """Returns the intersection."""
+    """Returns the intersection of two sets."""
     sweep = _Sweep(a, b)
     return sweep.where(sweep.inside == 0b11)
 
@@ -101,23 +101,22 @@ def subtract(a: Ranges, b: Ranges) -> Ranges:
 
 
 def first_in(*sets: Ranges) -> list[Ranges]:
-    """Returns each set without the sets before it."""
+    """Returns each set minus all earlier sets."""
     found: list[Ranges] = []
     before = EMPTY
     for at in range(0, len(sets), _MAX_SETS - 1):
         part = (before, *sets[at : at + _MAX_SETS - 1])
         sweep = _Sweep(*part)
-        first = sweep.inside & (~sweep.inside + np.uint32(1))  # the lowest bit that is set
+        first = sweep.inside & (~sweep.inside + np.uint32(1))  # the lowest set bit
         found += [sweep.where(first == 1 << place) for place in range(1, len(part))]
         before = sweep.where(sweep.inside != 0)
     return found
 
 
 class _Sweep:
-    """All bounds of some sets (_MAX_SETS at most), in order.
+    """All interval bounds of up to _MAX_SETS sets, sorted.
 
-    Membership is constant between neighbouring bounds (``left``, ``right``). ``inside`` has a bit for each set, the
-    lowest for the first: each bound flips its bit.
+    Bit i of ``inside`` says whether set i contains the time between two neighbouring bounds (``left``, ``right``).
     """
 
     def __init__(self, *sets: Ranges) -> None:
@@ -130,20 +129,23 @@ class _Sweep:
         self.inside = np.bitwise_xor.accumulate(bits[order])[proper]
 
     def where(self, chosen: Bool) -> Ranges:
-        """The chosen pieces; neighbours become one range."""
+        """Returns the selected segments as a set; adjacent ones are merged."""
         edge = np.diff(np.concatenate(([False], chosen, [False])).astype(np.int8))
         begins, ends = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1) - 1
         return Ranges(self.left[begins], self.right[ends])
 
 
 def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
-    """Returns the length of the union of each key's intervals, nanoseconds. Keys are 0 .. count - 1, rows in any order."""
+    """Returns the length of the union of intervals for each key, in nanoseconds.
+
+    Keys are 0 .. count - 1; rows may be in any order.
+    """
     if not len(key):
         return np.zeros(count, np.int64)
     low = min(int(start.min()), int(end.min()))
     span = max(int(start.max()), int(end.max())) - low + 1
     if span * count < _MOST:
-        # The keys lie apart on one axis, and the latest end so far of a key is one running maximum.
+        # With all keys one after the other on one axis, a running maximum gives the latest end per key.
         order = np.argsort(key * span + (start - low), kind="stable")
         key, start, end = key[order], start[order], end[order]
         shift = key * span - low
@@ -151,7 +153,7 @@ def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
     else:
         order = np.lexsort((start, key))
         key, start, end = key[order], start[order], end[order]
-        # The same by places, which later keys hold the higher ones of.
+        # The same with ranks instead of times, which are higher for later keys.
         by_end = np.lexsort((end, key))
         place = np.empty(len(key), np.int64)
         place[by_end] = np.arange(len(key))
@@ -163,8 +165,11 @@ def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
     return total
 
 
-def simultaneous(recordings: Sequence[tuple[int, int]], slack_ns: int = RECORDING_SLACK_NS) -> list[list[int]]:
-    """Returns the positions of (start, end) pairs in order of time, cut at gaps longer than the slack."""
+def split_by_gaps(recordings: Sequence[tuple[int, int]], slack_ns: int = RECORDING_SLACK_NS) -> list[list[int]]:
+    """Groups (start, end) pairs that are separated by gaps longer than the slack.
+
+    Returns the indices of each group, sorted by time.
+    """
     groups: list[list[int]] = []
     until = 0
     for place in sorted(range(len(recordings)), key=lambda place: recordings[place][0]):

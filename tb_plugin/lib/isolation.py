@@ -1,4 +1,4 @@
-"""Isolation of parts: a bug in one leaves the others intact."""
+"""Isolation of failures: a bug in one part leaves the others intact."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ log = logging.getLogger("torch_trace")
 
 
 def isolated(part: str, make: Callable[[], Value], fallback: Callable[[PartFailed], Value] | None = None) -> Value:
-    """Returns the result of ``make``. After a bug it logs the traceback and returns the result of ``fallback``.
+    """Returns the result of ``make``. After a bug, logs the traceback and returns the result of ``fallback``.
 
-    ``part`` is the title of the part for users. Raises PartFailed after a bug if there is no ``fallback``. Errors
-    raised on purpose, MemoryError and a closed pipe pass through.
+    ``part`` is the user-facing title. Without ``fallback``, a bug raises PartFailed. Expected errors
+    (TorchTraceError), MemoryError and closed pipes are raised unchanged.
     """
     try:
         return make()
-    except PartFailed as error:  # a part of this part
+    except PartFailed as error:  # a nested part failed
         failure = PartFailed(error.part, error.error_id)
     except (TorchTraceError, MemoryError, BrokenPipeError):
         raise
@@ -37,13 +37,13 @@ def isolated(part: str, make: Callable[[], Value], fallback: Callable[[PartFaile
 
 
 class Isolation:
-    """Isolates the parts of one answer and collects the failures."""
+    """Isolates the parts of one answer and collects their failures."""
 
     def __init__(self) -> None:
         self.failures: list[PartFailed] = []
 
     def run(self, part: str, make: Callable[[], Value], default: Value) -> Value:
-        """Returns the result of ``make``, and ``default`` after a bug. Raises as ``isolated``."""
+        """Returns the result of ``make``, or ``default`` after a bug. Raises the same errors as ``isolated``."""
 
         def note(failure: PartFailed) -> Value:
             self.failures.append(failure)

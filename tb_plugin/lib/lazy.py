@@ -1,4 +1,4 @@
-"""Classes by name, imported at first use."""
+"""Classes imported by name at first use."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def name_of(kind: type[Any]) -> str:
-    """Returns the name of a class, ``module:class``."""
+    """Returns the name of a class as ``module:class``."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def class_named(name: str) -> type[Any]:
-    """Returns the class of a name ``module:class``; its module is imported."""
+def load_class(name: str) -> type[Any]:
+    """Imports and returns the class with the name ``module:class``."""
     module, _, attribute = name.partition(":")
     found: type[Any] = getattr(import_module(module), attribute)
     return found

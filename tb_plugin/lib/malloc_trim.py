@@ -1,4 +1,4 @@
-"""Return of free memory to the system."""
+"""Return of freed memory to the operating system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def give_back_memory() -> None:
-    """Makes the allocators return free memory, after work that needed much more than the next steps."""
+    """Returns freed memory to the operating system. Call it after work with a high memory peak."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # another C library

@@ -1,7 +1,7 @@
-"""Cache of values computed from models, with a byte limit per process.
+"""In-memory cache of values computed from models, with a size limit.
 
-A value lives as long as its owner, the object it was computed from; when the cache is full, least recently used values
-are dropped. A remembered function stays a pure function.
+Each value belongs to an owner, the object it was computed from, and is dropped with it. When the cache is full, the
+least recently used values are dropped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLACE = "_remembered"
 _OWN_PARTS_ATTRIBUTE = "_remembered_own"
 # Estimated size of a small Python object.
 _OBJECT_BYTES = 100
-# Objects of a long list that are measured.
+# Number of objects measured in a long list.
 _SAMPLED_OBJECTS = 32
 # A union of types would be created anew in each call.
 _ARROW = (pa.Table, pa.ChunkedArray, pa.Array)
@@ -44,21 +44,24 @@ _Slot = tuple[int, Hashable]
 
 
 class Memo:
-    """Values by owner and key, at most ``limit_bytes`` of them, and always the latest one."""
+    """Values by owner and key.
+
+    They take at most ``limit_bytes``, but the latest value is always cached.
+    """
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self.bytes = 0
-        """Current bytes. Shared parts count once."""
+        """Current size. Memory shared by several values is included once."""
         self._lock = threading.RLock()
         self._slots: OrderedDict[_Slot, tuple[weakref.ref[Any], dict[int, int]]] = OrderedDict()
         self._users: dict[int, int] = {}
         self._gone: deque[int] = deque()
 
     def get(self, owner: object, key: Hashable, make: Callable[[], Value], size_bytes: int | None = None) -> Value:
-        """Returns the value under ``key`` of ``owner``, made if it is missing. Raises what ``make`` raises.
+        """Returns the cached value, or computes and caches it with ``make``. Raises the errors of ``make``.
 
-        ``size_bytes`` is for values without memory of this process, such as mapped files; None: it is measured.
+        ``size_bytes`` overrides the measured size, for values in mapped files.
         """
         kept: dict[Hashable, Any] = vars(owner).setdefault(_PLACE, {})
         slot = (id(owner), key)
@@ -69,11 +72,11 @@ class Memo:
                 value: Value = kept[key]
                 return value
         value = make()
-        # The key may hold objects of its own, which stay as long as the value.
+        # The key may contain objects that live as long as the value.
         leaves = _leaves((value, key), owner) if size_bytes is None else {id(value): size_bytes}
         with self._lock:
             self._sweep()
-            if slot in self._slots:  # made twice at once
+            if slot in self._slots:  # two threads computed it
                 self._drop(slot)
             kept[key] = value
             self._slots[slot] = (weakref.ref(owner, partial(self._note, id(owner))), leaves)
@@ -86,7 +89,7 @@ class Memo:
         self._gone.append(who)
 
     def forget(self, owner: object, key: Hashable = None) -> None:
-        """Drops cached values of an owner: of one key, or all."""
+        """Drops the value of an owner under ``key``, or all its values for None."""
         with self._lock:
             for slot in [slot for slot in self._slots if slot[0] == id(owner) and key in (None, slot[1])]:
                 self._drop(slot)
@@ -102,7 +105,7 @@ class Memo:
         gone: set[int] = set()
         while self._gone:
             gone.add(self._gone.popleft())
-        if gone:  # one pass, however many went
+        if gone:  # a single pass for all of them
             for slot in [slot for slot, (ref, _) in self._slots.items() if slot[0] in gone and ref() is None]:
                 self._drop(slot)
 
@@ -111,7 +114,7 @@ class Memo:
         for leaf, size in leaves.items():
             before = users.get(leaf, 0)
             after = before + change
-            if not before or not after:  # the first to come, or the last to go
+            if not before or not after:  # the first or the last user
                 self.bytes += change * size
             if after:
                 users[leaf] = after
@@ -123,8 +126,11 @@ class Memo:
 MEMO = Memo()
 
 
-def remembered(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concatenate[Owner, P], Value]:
-    """Returns a function whose result is cached with its first argument. The other arguments must be hashable."""
+def cached_by_argument(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concatenate[Owner, P], Value]:
+    """Decorates a function so that its results are cached by its first argument, the owner.
+
+    The other arguments must be hashable.
+    """
 
     @wraps(make)
     def kept(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Value:
@@ -134,13 +140,13 @@ def remembered(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concate
     return kept
 
 
-def forget(owner: object, made_by: Callable[..., object]) -> None:
-    """Drops the cached result of a remembered function without further arguments."""
+def drop_cached(owner: object, made_by: Callable[..., object]) -> None:
+    """Drops the cached result of a ``remembered`` function without further arguments."""
     MEMO.forget(owner, (getattr(made_by, "__wrapped__", made_by), (), ()))
 
 
 def size_of(value: object, owner: object = None) -> int:
-    """Returns the estimated bytes of a value, without parts shared with its owner."""
+    """Returns the estimated memory of a value in bytes, without memory shared with its owner."""
     return sum(_leaves(value, owner).values())
 
 
@@ -189,7 +195,7 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
         found[who] = int(value.nbytes) + _OBJECT_BYTES
         return found[who]
     if isinstance(value, _ARROW):
-        # A column stands in many tables, and some lie in a file that is mapped: what is held are buffers.
+        # Tables may share columns, and some are memory-mapped, so buffers are measured.
         fresh = {address: size for address, size in _buffers(value) if address not in found and address not in own}
         found.update(fresh)
         found[who] = _OBJECT_BYTES
@@ -216,7 +222,7 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
 
 
 def _parts(value: object) -> Iterator[object]:
-    # Mapping comes last: its check of a new class is slow.
+    # Checked last, because isinstance(Mapping) is slow for new classes.
     if isinstance(value, _DICT):
         for key, item in value.items():
             yield key
@@ -240,7 +246,6 @@ def _names(record: object) -> tuple[str, ...] | None:
 
 @cache
 def _field_names(kind: type) -> tuple[str, ...] | None:
-    """Fields of a dataclass or a msgspec struct, cached: an enum takes long to say that it has none."""
     if is_dataclass(kind):
         return tuple(field.name for field in fields(kind))
     names: tuple[str, ...] | None = getattr(kind, "__struct_fields__", None)

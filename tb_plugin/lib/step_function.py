@@ -1,6 +1,6 @@
-"""Step functions of time, and their exact values in bins.
+"""Step functions of time, and their exact statistics in bins.
 
-Times are integer nanoseconds. A value is valid from its time to the next one's; NaN means unknown.
+Times are integer nanoseconds. A value is valid until the next time; NaN means unknown.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Float64 = npt.NDArray[np.float64]
 
 
 class Curve(msgspec.Struct, frozen=True, eq=False):
-    """``value[i]`` is valid in ``[time_ns[i], time_ns[i + 1])``, the last one forever; before the first it is
-    ``before``.
+    """A step function: ``value[i]`` is valid in ``[time_ns[i], time_ns[i + 1])``.
 
-    Times ascend. Of several values at one time only the last one counts.
+    The last value is valid forever; ``before`` is the value before the first time. Times are sorted. If a time
+    repeats, its last value is used.
     """
 
     time_ns: Int64
@@ -28,7 +28,10 @@ class Curve(msgspec.Struct, frozen=True, eq=False):
 
 
 class Bins(msgspec.Struct, frozen=True, eq=False):
-    """A curve in bins: mean over the known time, lowest and highest value; NaN if unknown."""
+    """Mean, minimum and maximum of a curve in each bin.
+
+    Unknown times are ignored. The values are NaN if the whole bin is unknown.
+    """
 
     mean: Float64
     low: Float64
@@ -36,23 +39,23 @@ class Bins(msgspec.Struct, frozen=True, eq=False):
 
 
 def edges_of(start_ns: int, end_ns: int, bins: int) -> Int64:
-    """Returns edges of equal bins, whole nanoseconds: edge i is ``start + (end - start) * i // bins``."""
+    """Returns the edges of equal bins: edge i is ``start + (end - start) * i // bins``."""
     whole, rest = divmod(end_ns - start_ns, bins)
     number = np.arange(bins + 1, dtype=np.int64)
     edges: Int64 = start_ns + whole * number + rest * number // bins
     return edges
 
 
-def binned(curve: Curve, edges_ns: Int64) -> Bins:
-    """Returns a curve in the bins ``[edges_ns[i], edges_ns[i + 1])``, in linear time.
+def bin_curve(curve: Curve, edges_ns: Int64) -> Bins:
+    """Computes the statistics of a curve in the bins ``[edges_ns[i], edges_ns[i + 1])``, in linear time.
 
-    A mean adds only the pieces of its own bin, so a narrow bin of a long trace loses no digits.
+    Each mean is summed within its own bin, so short bins of long traces lose no precision.
     """
     left, right = edges_ns[:-1], edges_ns[1:]
     first = np.searchsorted(curve.time_ns, edges_ns, side="left")
     changes = np.flatnonzero(first[1:] > first[:-1])
     begin, end = first[:-1], first[1:]
-    # In force at the left edge, until the first change.
+    # Value at the left edge, valid until the first change.
     until = right.copy()
     until[changes] = curve.time_ns[begin[changes]]
     carried = np.append(curve.value, curve.before)[begin - 1]
@@ -66,7 +69,7 @@ def binned(curve: Curve, edges_ns: Int64) -> Bins:
         value, time = curve.value[inside], curve.time_ns[inside]
         length = np.diff(time, append=right[-1])
         length[end[changes] - 1 - inside.start] = right[changes] - curve.time_ns[end[changes] - 1]
-        # Of absurd values: a mean that overflows is cut to the highest (or lowest) value below.
+        # Means of huge values may overflow. They are clipped to the minimum and maximum below.
         with np.errstate(over="ignore"):
             weighted = value * length
         unknown = np.isnan(value)
@@ -85,22 +88,23 @@ def binned(curve: Curve, edges_ns: Int64) -> Bins:
     return Bins(np.clip(mean, low, high), low, high)
 
 
-def presence(ranges: Ranges) -> Curve:
-    """Returns 1 inside a set of time, else 0."""
+def indicator(ranges: Ranges) -> Curve:
+    """Returns a curve that is 1 inside the intervals and 0 elsewhere."""
     time = np.column_stack((ranges.start, ranges.end)).ravel()
     return Curve(time, np.tile([1.0, 0.0], len(ranges)), 0.0)
 
 
-def stacked(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Curve:
-    """Returns the sum of the weights (default 1 each: the number) of the open intervals ``[start, end)``.
+def sum_of_intervals(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Curve:
+    """Returns the sum of the weights of the open intervals ``[start, end)`` over time.
 
-    Empty and inverted intervals are ignored. It is exactly 0 without open intervals, and sums of floats restart there.
+    The default weight is 1, which counts the intervals. Empty and inverted intervals are ignored. Without open
+    intervals the sum is exactly 0, because rounding errors are reset.
     """
     proper = np.flatnonzero(end_ns > start_ns)
     if not len(proper):
         return Curve(np.empty(0, np.int64), np.empty(0), 0.0)
     time = np.concatenate((start_ns[proper], end_ns[proper]))
-    # At one moment what begins comes before what ends.
+    # At equal times, starts come before ends.
     order = np.argsort(time, kind="stable")
     begins = order < len(proper)
     time = time[order]
@@ -110,7 +114,7 @@ def stacked(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Cu
         return Curve(time[last], running.astype(np.float64), 0.0)
     change = np.concatenate((weight[proper], -weight[proper]))[order]
     value = np.cumsum(change)[last]
-    # What is left of a sum when nothing runs is a residue of rounding; it is taken off what follows.
+    # A nonzero sum without open intervals is a rounding error. It is subtracted from later sums.
     idle = np.maximum.accumulate(np.where(running == 0, np.arange(len(last)), -1))
     value -= np.append(value, 0.0)[idle]
     return Curve(time[last], np.where(running > 0, value, 0.0), 0.0)

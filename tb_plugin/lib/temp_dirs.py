@@ -1,7 +1,7 @@
-"""Private temporary folders, removed at exit.
+"""Private temporary directories, removed at exit.
 
-Folders of killed processes are removed at the next start: SIGKILL and SIGHUP run no code. Each folder has a lock that
-the system releases when its process ends.
+Directories of killed processes are removed at the next start, because SIGKILL and SIGHUP run no cleanup. Each
+directory has a lock that the system releases when its process ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: folders of killed processes stay until the system clears its own
+except ImportError:  # On Windows, directories of killed processes remain until the system removes them.
     fcntl = None  # type: ignore[assignment]  # a module elsewhere
 
 PREFIX = "torch-trace-"
@@ -22,12 +22,12 @@ LOCK = ".lock"
 
 
 class PrivateFolder:
-    """A temporary folder that only this user may read. Removes those of ended processes."""
+    """A temporary directory that only this user can read. Creating one removes abandoned ones."""
 
     def __init__(self) -> None:
         remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        # Named when it is held: another process that starts would take a lock that nobody holds yet.
+        # The lock gets its final name only once it is held: otherwise a starting process could take it.
         unnamed = self.path / f"{LOCK}.new"
         self._lock = _locked(unnamed, os.O_CREAT)
         if self._lock is not None:
@@ -40,7 +40,7 @@ class PrivateFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Removes the folder and all that is in it."""
+        """Removes the directory and its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
@@ -48,7 +48,10 @@ class PrivateFolder:
 
 
 def remove_abandoned() -> None:
-    """Removes private folders whose process has ended. One without a lock is skipped: it may be under construction."""
+    """Removes private directories whose process has ended.
+
+    Directories without a lock are skipped, because another process may be creating them.
+    """
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or (hasattr(os, "getuid") and folder.stat().st_uid != os.getuid()):

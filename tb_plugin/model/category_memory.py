@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.report import ReadReport
 
 Int64 = npt.NDArray[np.int64]
@@ -88,7 +88,7 @@ class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
         return found
 
 
-@remembered
+@cached_by_argument
 def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
     """Returns, for each category, the indices of its changes and its bytes after each change."""
     found = []
@@ -98,7 +98,7 @@ def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
     return found
 
 
-@remembered
+@cached_by_argument
 def moments_of(memory: CategoryMemory) -> Int64:
     """Returns the index of the last change at each distinct time. Simultaneous changes count as one."""
     times = memory.time_ns

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.intervals import union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
@@ -157,7 +157,7 @@ def _regions(address: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
     return first, length, offset
 
 
-@remembered
+@cached_by_argument
 def levels_of(flow: MemoryFlow) -> Levels:
     """Returns the memory use after each creation or release."""
     change = _changes(flow.start_ns, flow.end_ns, flow.size)

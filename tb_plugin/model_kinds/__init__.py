@@ -1,6 +1,6 @@
-"""Kinds of profiles.
+"""Models: the kinds of profiles.
 
-``MODELS`` declares them; their code is imported at first use.
+``MODELS`` declares them. Their code is imported at first use.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MODELS = (
     ModelEntry(
         "rows:FLIGHT",
         "flight",
-        "a dump of a flight recorder",
+        "a flight recorder dump",
         "collectives",
         raw="tb_plugin.model.flight_recorder:RawFlight",
         made="tb_plugin.model.flight_recorder:Flight",
@@ -52,7 +52,7 @@ MODELS = (
     ModelEntry(
         "rows:STACK_PROFILE",
         "stack_profile",
-        "a file of stacks",
+        "a stack file",
         "stack_profile",
         raw="tb_plugin.model.stack_profile:StackProfile",
         made="tb_plugin.model.stack_profile:StackProfile",

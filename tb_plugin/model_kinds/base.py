@@ -1,7 +1,7 @@
-"""The interface of a model, between readers and analyses.
+"""Interface of models, between readers and views.
 
-A model is a type: readers return its input, and views name the model they accept, without checks on the kind of
-profile. A trace (events in time) is one model; others have no events.
+Each kind of profile has a model type. Readers return its input, and views name the type that they accept. A trace
+(events in time) is one model; other models have no events.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from tb_plugin.model import codec
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.payloads import ClockInfo, StepInfo, WindowInfo
-from tb_plugin.profilers import profiler_named
+from tb_plugin.profilers import profiler_by_id
 
 # Selectable steps; events that can be written as Chrome JSON and opened in Perfetto.
 Feature = Literal["steps", "events"]
@@ -24,87 +24,87 @@ Made = TypeVar("Made")
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """Summary of a loaded model, so that it need not be opened again. Models without steps omit them."""
+    """Summary of a loaded profile, available without opening it again."""
 
     report: ReadReport
     steps: Sequence[StepInfo] = ()
     window: WindowInfo | None = None
-    """The window, if only a part of the source was opened."""
+    """The opened window, if only a part of the trace was opened."""
     clock: ClockInfo | None = None
-    """Wall time of the recording, if known."""
+    """Wall-clock time of the recording, if known."""
     all_steps: Sequence[str] = ()
-    """Labels of all steps of the source, if it is a window."""
+    """Labels of all steps of the trace, if only a window was opened."""
     has_replays: bool = False
-    """Whether captured graphs are launched, which another recording may describe."""
+    """Whether the trace launches captured graphs."""
     has_captures: bool = False
-    """Whether the profile contains captures of graphs that it replays."""
+    """Whether the trace contains the captures of its graphs."""
 
 
 class Model(Protocol[Raw, Made]):
-    """Defines how one kind of profile is built, stored and summarised. Add one by a row in ``rows.py``."""
+    """Builds, stores and summarises one kind of profile. To add one, add a row to ``rows.py``."""
 
     id: str
-    """Names the model in ``Profile.model`` and in cache keys; it never changes."""
+    """Used in ``Profile.model`` and in cache keys. It must never change."""
     noun: str
-    """Word for one profile in messages: "a trace"."""
+    """User-facing noun for one profile, such as "a trace"."""
     version: int
-    """Part of every cache key: raise it when the output of ``write``, or its meaning, changes."""
+    """Part of every cache key. Increase it whenever the output of ``write`` or its meaning changes."""
     default_view: str
-    """The view that opens first; it counts the notices about the data."""
+    """View that opens first. It counts the notices about the data."""
 
     features: tuple[Feature, ...]
-    """Features of the page for every profile of this model."""
+    """Page features that all profiles of this model support."""
 
     @property
     def raw(self) -> type[Raw]:
-        """Returns the type that readers of this model return."""
+        """Returns the type that readers return."""
         ...
 
     @property
     def type(self) -> type[Made]:
-        """Returns the type that analyses of this model take."""
+        """Returns the type that views accept."""
         ...
 
     def assemble(self, raw: Raw) -> Made:
-        """Returns the model from the result of a reader, with everything that is derived once."""
+        """Builds the model from the result of a reader, with all derived data."""
         ...
 
     def write(self, made: Made, path: str) -> None:
-        """Writes the model into a file that ``read`` opens; the caller makes it visible to others. Raises OSError."""
+        """Writes the model to a file. Raises OSError."""
         ...
 
     def read(self, path: str) -> Made:
-        """Returns the model in a file, mapped if possible. Raises CacheFileLost when it is missing or damaged."""
+        """Returns the model in a file, memory-mapped if possible. Raises CacheFileLost."""
         ...
 
     def outline(self, made: Made) -> Outline:
-        """Returns its summary."""
+        """Returns the summary of a profile."""
         ...
 
     def open_companion(self, made: Made, path: str) -> None:
-        """Opens cached data next to the file at ``path``, or creates it. Raises CacheRefused.
+        """Opens or creates further cached data next to the file ``path``. Raises CacheRefused.
 
-        It is for data that is too expensive to compute in each process; most models have none.
+        Use it for data that is too expensive to compute in each process.
         """
         ...
 
 
 def as_read(raw: Any) -> Any:
-    """Returns its argument: the result of the reader is the model."""
+    """Returns its argument, for models that equal the result of the reader."""
     return raw
 
 
 def no_clock(made: Any) -> ClockInfo | None:
-    """Returns None: the model has no wall time."""
+    """Returns None, for models without wall-clock time."""
     return None
 
 
 class Reported(Protocol):
-    """A model with the report of its reader."""
+    """A model with a report of its reader."""
 
     @property
     def report(self) -> ReadReport:
-        """Returns the report."""
+        """Returns the report of the reader."""
         ...
 
 
@@ -112,7 +112,7 @@ Filed = TypeVar("Filed", bound=Reported)
 
 
 class FileModel(msgspec.Struct, Generic[Raw, Filed], eq=False):
-    """A Model that is a frozen dataclass of arrays in one file, without steps and further files."""
+    """Base for models stored as one file: a frozen dataclass of arrays, without steps."""
 
     id: str
     noun: str
@@ -125,20 +125,20 @@ class FileModel(msgspec.Struct, Generic[Raw, Filed], eq=False):
     features: tuple[Feature, ...] = ()
 
     def assemble(self, raw: Raw) -> Filed:
-        """Returns the model."""
+        """Builds the model from the result of a reader."""
         return self.assembled(raw)
 
     def write(self, made: Filed, path: str) -> None:
-        """Writes its file. Raises OSError."""
-        codec.write(made, path, self.version, profiler_named)
+        """Writes the model to a file. Raises OSError."""
+        codec.write(made, path, self.version, profiler_by_id)
 
     def read(self, path: str) -> Filed:
-        """Returns the model, its columns mapped. Raises CacheFileLost."""
-        return codec.read(self.type, path, self.version, profiler_named)
+        """Returns the model in a file, with memory-mapped columns. Raises CacheFileLost."""
+        return codec.read(self.type, path, self.version, profiler_by_id)
 
     def outline(self, made: Filed) -> Outline:
-        """Returns its report and its clock."""
+        """Returns the reader's report and the clock."""
         return Outline(made.report, clock=self.clock(made))
 
     def open_companion(self, made: Filed, path: str) -> None:
-        """Opens nothing."""
+        """Does nothing: there are no further files."""

@@ -1,4 +1,4 @@
-"""Models without events, one row each."""
+"""Declarations of models without events."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MEMORY_FLOW = FileModel(
 )
 FLIGHT = FileModel(
     id="flight",
-    noun="a dump of a flight recorder",
+    noun="a flight recorder dump",
     version=2,
     default_view="collectives",
     raw=flight_recorder.RawFlight,
@@ -63,7 +63,7 @@ FLIGHT = FileModel(
 )
 STACK_PROFILE = FileModel(
     id="stack_profile",
-    noun="a file of stacks",
+    noun="a stack file",
     version=3,
     default_view="stack_profile",
     raw=StackProfile,

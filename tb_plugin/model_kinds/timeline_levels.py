@@ -1,7 +1,7 @@
-"""Timeline levels in a file next to the columns.
+"""Timeline levels of detail, stored next to the column file.
 
-They are created once and mapped by every worker. The file is an Arrow stream of one record whose columns are lists (as
-in ``model/codec.py``), followed by a checksum: a stream reader stops before that.
+The file is created once and memory-mapped by all workers. It is an Arrow stream with one record of list columns (as
+in ``model/codec.py``), followed by a checksum.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from tb_plugin.analysis.timeline.pyramid import Items, Level, Pyramid, pyramid_of
 from tb_plugin.errors import CacheFileLost
-from tb_plugin.lib.model_cache import MEMO, forget
+from tb_plugin.lib.model_cache import MEMO, drop_cached
 from tb_plugin.model.column_file import cache_file_errors, header_of, one_list, with_header
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import TimelineTrack
 from tb_plugin.storage.cache import put_atomically
-from tb_plugin.storage.checksum import is_stamped, stamp
+from tb_plugin.storage.checksum import append_checksum, has_valid_checksum
 
 VERSION = 1
 _ITEMS = Items.__struct_fields__
@@ -28,12 +28,12 @@ _AGAIN = "It will be computed again: repeat the request."
 
 
 def levels_path(path: str) -> str:
-    """Returns the path of the levels of a column file."""
+    """Returns the path of the timeline levels for a column file."""
     return str(Path(path).with_suffix(".levels"))
 
 
 def levels_of(trace: TraceTable, path: str) -> Pyramid:
-    """Returns the mapped levels of the column file at ``path``; creates their file if necessary.
+    """Returns the memory-mapped timeline levels of a trace, creating their file if necessary.
 
     Raises CacheRefused.
     """
@@ -50,14 +50,14 @@ def _opened(trace: TraceTable, target: str) -> Pyramid:
         put_atomically(target, lambda partial: write(made, str(partial)))
     try:
         found = read(trace, target)
-    except CacheFileLost:  # another process took it away at once
+    except CacheFileLost:  # another process evicted it
         return made
-    forget(trace, pyramid_of)  # mapped, it takes no memory of this process
+    drop_cached(trace, pyramid_of)  # mapped files take no memory of this process
     return found
 
 
 def write(pyramid: Pyramid, path: str) -> None:
-    """Writes the levels; the caller makes the file visible to others."""
+    """Writes the timeline levels to a file."""
     arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {"lane": pyramid.lane, "depth": pyramid.depth}
     if pyramid.module is not None:
         arrays["module"] = pyramid.module
@@ -82,14 +82,17 @@ def write(pyramid: Pyramid, path: str) -> None:
     table = with_header(columns, header)
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    stamp(path)
+    append_checksum(path)
 
 
 def read(trace: TraceTable, path: str) -> Pyramid:
-    """Maps the levels of a trace. Raises CacheFileLost when they are missing, damaged, or do not match."""
-    with cache_file_errors("The levels of the timeline are", path, _AGAIN):
-        if not is_stamped(path):
-            raise CacheFileLost("The levels of the timeline are damaged.", path, _AGAIN)
+    """Returns the memory-mapped timeline levels of a trace.
+
+    Raises CacheFileLost if the file is missing, damaged, or of another trace.
+    """
+    with cache_file_errors("The timeline levels are", path, _AGAIN):
+        if not has_valid_checksum(path):
+            raise CacheFileLost("The timeline levels are damaged.", path, _AGAIN)
         return _read(trace, path)
 
 
@@ -98,7 +101,7 @@ def _read(trace: TraceTable, path: str) -> Pyramid:
         table = pa.ipc.open_stream(mapped).read_all()
     header = header_of(table)
     if header["version"] != VERSION or header["events"] != len(trace):
-        raise CacheFileLost("The levels of the timeline are of something else.", path, _AGAIN)
+        raise CacheFileLost("The timeline levels are from another trace.", path, _AGAIN)
 
     def column(name: str) -> np.ndarray[Any, np.dtype[Any]]:
         values: np.ndarray[Any, np.dtype[Any]] = table[name].chunk(0).values.to_numpy(zero_copy_only=True)

@@ -1,4 +1,4 @@
-"""The model of traces, with its timeline levels."""
+"""The trace model, with its timeline levels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.model_kinds.base import Feature, Outline
 from tb_plugin.model_kinds.timeline_levels import levels_of
 from tb_plugin.payloads import ClockInfo, StepInfo
-from tb_plugin.profilers import profiler_named
+from tb_plugin.profilers import profiler_by_id
 
 
 class TraceModel:
-    """Defines how a recorded trace is built, stored and summarised."""
+    """Builds, stores and summarises traces."""
 
     id = "trace"
     noun = "a trace"
@@ -29,19 +29,19 @@ class TraceModel:
     type = TraceTable
 
     def assemble(self, raw: RawTrace) -> TraceTable:
-        """Returns the trace with nesting, launches and steps. Raises UnreadableTrace."""
+        """Builds a trace with nesting, launches and steps. Raises UnreadableTrace."""
         return assemble(raw)
 
     def write(self, made: TraceTable, path: str) -> None:
         """Writes the column file. Raises OSError."""
-        codec.write(made, path, self.version, profiler_named)
+        codec.write(made, path, self.version, profiler_by_id)
 
     def read(self, path: str) -> TraceTable:
-        """Returns the trace, its columns mapped. Raises CacheFileLost."""
-        return codec.read(TraceTable, path, self.version, profiler_named)
+        """Returns a trace with memory-mapped columns. Raises CacheFileLost."""
+        return codec.read(TraceTable, path, self.version, profiler_by_id)
 
     def outline(self, made: TraceTable) -> Outline:
-        """Returns its report, recorded steps, window and wall time."""
+        """Returns the reader's report, steps, window and wall-clock time."""
         found, whole = made.steps, made.coverage.full
         times = (found.start_ns, found.end_ns, found.host_start_ns, found.host_end_ns)
         steps = [
@@ -57,7 +57,7 @@ class TraceModel:
         return Outline(made.report, steps, window_info(made), _clock(made), all_steps, replays, own)
 
     def open_companion(self, made: TraceTable, path: str) -> None:
-        """Opens the levels of its timeline. Raises CacheRefused."""
+        """Opens or creates the timeline levels. Raises CacheRefused."""
         levels_of(made, path)
 
 

@@ -1,6 +1,6 @@
-"""Payloads on the wire.
+"""Payloads: the data types of server responses.
 
-One file per kind; TypeScript types are generated from these classes (``make types``).
+Each kind has its own file. TypeScript types are generated from these classes (``make types``).
 """
 
 from tb_plugin.payloads.bands import Bands, BandsEnvelope

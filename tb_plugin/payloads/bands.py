@@ -1,4 +1,4 @@
-"""Bands: blocks of a device's memory over a part of its history."""
+"""Active-memory timeline: memory blocks of a device over time."""
 
 from __future__ import annotations
 
@@ -6,77 +6,79 @@ from msgspec import Struct
 
 
 class BandsEnvelope(Struct, frozen=True):
-    """A BandsEnvelope is the peak of a private pool on a stream; its blocks are stacked in it from below."""
+    """Peak memory of a private pool on one stream. The blocks of the pool are drawn inside it."""
 
     name: str
     height_bytes: list[int]
-    """By column: the largest active or reserved bytes so far."""
+    """One value per column: the maximum of active or reserved bytes so far."""
 
 
 class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
-    """A Bands is a tile of the active-memory timeline: at most 512 columns and their blocks.
+    """A tile of the active-memory timeline: at most 512 columns and their blocks.
 
-    In the layer of segments, segments take the place of blocks and count as allocated while they exist.
+    In the segment layer, segments replace blocks; a segment is allocated while it exists.
 
-    Column i of tile t on a level covers ``width`` units of the axis from ``(t * 512 + i) * width``: states of the
-    history (state 0 is before the first event, state e + 1 is after event e), or nanoseconds since the first event of
-    the snapshot. It shows one exact state: the first covered state with the most active bytes, or the state before if
-    none is covered. Blocks are in stacking order, the lowest first.
+    The x axis is either the state of the allocator history (state 0 is before the first event, state e + 1 after
+    event e), or nanoseconds since the first event. Column i of tile t covers ``width`` units of the axis from ``(t
+    * 512 + i) * width``. It shows the covered state with the most active bytes, or the previous state if it covers
+    none. Blocks are in stacking order, lowest first.
     """
 
     name: str
     title: str
     level: int
     levels: int
-    """On the level ``levels - 1`` one tile covers everything."""
+    """Number of levels of detail. On the last one, a single tile covers the whole history."""
     tile: int
     width: int
-    """Units of the axis that a column covers: 2 to the power of ``level``."""
+    """Axis units per column: 2 to the power of ``level``."""
     extent: int
-    """Units of the axis from 0 to the end of the history."""
+    """Length of the history in axis units."""
     has_times: bool
-    """Whether events have times."""
     peak_bytes: int
-    """The highest drawn value in the whole history: most active bytes, and for envelopes their own height."""
+    """Maximum of active bytes, or of the envelopes, over the whole history."""
     peak_event: int
-    """The event after which it was first reached; -1 is before the first one."""
+    """Event that first reached the peak; -1 = before the first event."""
     event: list[int]
-    """By column: the event before its state; -1 is before the first one."""
+    """One per column: the event before the displayed state; -1 = before the first event."""
     time_ns: list[int]
-    """By column: time of that event, or of the first event if the state is before it."""
+    """One per column: time of that event; for -1, time of the first event."""
     active_bytes: list[int]
-    """By column: bytes of all allocated blocks (or segments)."""
+    """One per column: total bytes of allocated blocks (or segments)."""
     rest_bytes: list[int]
-    """By column: bytes of blocks that are neither listed nor in an envelope; they are drawn on top."""
+    """One per column: bytes of blocks that are neither listed nor in an envelope, drawn on top."""
     block: list[int]
-    """By block: its row among the blocks of the device."""
+    """One per block: its number on the device."""
     first: list[int]
-    """By block: its first column."""
+    """One per block: its first column."""
     end: list[int]
-    """By block: the column after its last one."""
+    """One per block: the column after its last one."""
     size_bytes: list[int]
     begin: list[int]
-    """By block: the event that allocated it; -1 = allocated before the history."""
+    """One per block: the event that allocated it; -1 = before the history."""
     freed: list[int]
-    """By block: the event that requested its release, after which it may be active but not allocated; -1 = none."""
+    """One per block: the event that requested its release; -1 = none.
+
+    The block may stay active afterwards.
+    """
     life_ns: list[int]
-    """By block: time between these events; -1 = unknown."""
+    """One per block: time between allocation and release request; -1 = unknown."""
     stack: list[int]
-    """By block: place in ``lines``."""
+    """One per block: index in ``lines``."""
     category: list[int]
-    """By block: place in ``categories``."""
+    """One per block: index in ``categories``."""
     stack_number: list[int]
-    """By stack: its number; -1 = no stack."""
+    """One per stack: its number; -1 = no stack."""
     lines: list[str]
-    """By stack: the innermost frame outside the framework and the standard library; empty without frames."""
+    """One per stack: the innermost frame of user code; "" = no frames."""
     modules: list[str]
-    """By stack: the module whose forward was running; empty if unknown."""
+    """One per stack: the ``nn.Module`` whose forward was running; "" = unknown."""
     categories: list[str]
-    """Categories that occur; the empty text means none."""
+    """Categories of the listed blocks; "" = no category."""
     hidden: int
-    """Number of unlisted blocks in these columns."""
+    """Number of blocks in these columns that are not listed."""
     has_private_pools: bool
     envelopes: list[BandsEnvelope]
-    """Envelopes of private pools, stacked below everything else in this order; empty unless requested."""
+    """Envelopes of private pools, drawn below all other blocks in this order. Empty unless requested."""
     envelope: list[int]
-    """By block: its position in ``envelopes``; -1 = above them. Empty without envelopes."""
+    """One per block: index in ``envelopes``; -1 = in no envelope. Empty without envelopes."""

@@ -1,7 +1,7 @@
-"""Basic payload types: numbers with units, discriminated by ``kind``.
+"""Basic payload types, such as numbers with units.
 
-The browser formats them. A payload never contains HTML, formatted numbers or sentences with numbers: a notice has a
-text template and named figures.
+``kind`` distinguishes payloads. The browser formats numbers: a payload never contains HTML, formatted numbers or
+sentences with numbers. A notice has a text template and figures.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Scalar = int | float | str | bool | None
 
 
 class Metric(Struct, frozen=True):
-    """A metric defines a number: its meaning, unit and window, as shown in tooltips."""
+    """The meaning, unit and window of a number, as shown in tooltips."""
 
     key: str
     title: str
@@ -30,7 +30,7 @@ class Metric(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """A figure is one number with its definition."""
+    """A number with its definition."""
 
     metric: Metric
     value: Scalar
@@ -38,7 +38,7 @@ class Figure(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """A link leads to a view with URL parameters."""
+    """A link to a view with URL parameters."""
 
     view: str
     params: dict[str, str]
@@ -46,9 +46,9 @@ class Link(Struct, frozen=True):
 
 
 class WindowInfo(Struct, frozen=True):
-    """A window is the opened part of a trace that does not fit into memory.
+    """The opened part of a trace that does not fit in memory.
 
-    Times are nanoseconds from the start of the whole trace.
+    Times are nanoseconds since the start of the whole trace.
     """
 
     start_ns: int
@@ -56,7 +56,7 @@ class WindowInfo(Struct, frozen=True):
     trace_ns: int
     """Length of the whole trace."""
     first_step: str | None
-    """Label of the first complete step, None when there is none."""
+    """Label of the first complete step; None if there is none."""
     last_step: str | None
     steps: int
     """Number of complete steps."""
@@ -66,19 +66,19 @@ class WindowInfo(Struct, frozen=True):
     peak_memory_bytes: int
     """Estimated memory for opening the whole trace."""
     budget_bytes: int
-    """Memory that the readers may take (TORCH_TRACE_MEMORY_MB)."""
+    """Memory budget for reading traces (TORCH_TRACE_MEMORY_MB)."""
 
 
 class CoverageInfo(Struct, frozen=True):
-    """A coverage says how much of the file the numbers cover."""
+    """The part of the file that the numbers cover."""
 
     window_ns: int | None = None
-    """Length of the covered time; None if there are no times."""
+    """Length of the covered time; None without times."""
     fraction_read: float = 1.0
     complete: bool = True
     steps: list[str] | None = None
-    """Labels of the selected steps, None = the whole trace (or the whole window)."""
+    """Labels of the selected steps; None = the whole trace or window."""
     window: WindowInfo | None = None
-    """None when all of the file was opened."""
+    """None if the whole file was opened."""
     phase: str | None = None
-    """The selected phase, None = any."""
+    """The selected phase; None = any."""

@@ -1,4 +1,4 @@
-"""Breakdowns: parts that sum exactly to a total."""
+"""Breakdowns: parts that add up exactly to a total."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_plugin.payloads.base import Link, Metric, Unit
 
 
 class Slice(Struct, frozen=True):
-    """A slice is one part of a total; ``category`` selects its colour."""
+    """One part of a total. ``category`` selects its colour."""
 
     metric: Metric
     category: str
@@ -19,9 +19,9 @@ class Slice(Struct, frozen=True):
 
 
 class Breakdown(Struct, frozen=True, tag_field="kind", tag="breakdown"):
-    """A breakdown splits a total. The parts sum to ``total`` exactly (integers).
+    """A total and its parts, which add up exactly because they are integers.
 
-    In a waterfall the parts lead from ``start`` to ``start + total`` and may be negative.
+    In a waterfall, the parts lead from ``start`` to ``start + total`` and may be negative.
     """
 
     name: str

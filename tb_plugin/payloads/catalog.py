@@ -16,7 +16,7 @@ Stage = Literal["waiting", "copying", "surveying", "reading", "assembling", "wri
 
 
 class Problem(Struct, frozen=True):
-    """A problem says what happened, where, and what to do; all errors have this shape."""
+    """An error: what happened, where, and what to do."""
 
     what: str
     where: str
@@ -24,7 +24,10 @@ class Problem(Struct, frozen=True):
 
 
 class SpanInfo(Struct, frozen=True):
-    """A span is one profile. ``id`` is its key in URLs ("1", "2", ... by time); ``time_unix_ms`` its wall time or None."""
+    """One profile of a worker.
+
+    ``id`` is used in URLs ("1", "2", ... sorted by time). ``time_unix_ms`` is its wall-clock time, if known.
+    """
 
     id: str
     time_unix_ms: int | None
@@ -32,31 +35,29 @@ class SpanInfo(Struct, frozen=True):
     size_bytes: int
     state: State
     fraction: float
-    """Fraction of the file read while loading; for a remote file, copying is the first half. 1 while the model is
-    built.
-    """
+    """Fraction of the file read so far, 0..1. For a remote file, copying is the first half."""
     problem: Problem | None = None
     model: str = ""
-    """Kind of the profile: "trace", "snapshot", ..."""
+    """Model of the profile: "trace", "snapshot", ..."""
     format: str = ""
-    """Format of its files, for users: "PyTorch trace", "MegEngine memory flow", ..."""
+    """User-facing name of the file format, such as "PyTorch trace"."""
     key_figures: list[Figure] = []
-    """The first figure of each unit in its headline, once ready."""
+    """The first headline figure of each unit, once the profile is ready."""
     is_empty: bool = False
-    """Whether it was read but contains nothing usable."""
+    """Whether it was read but contains no usable data."""
 
 
 class WorkerInfo(Struct, frozen=True):
-    """A worker is a process (a rank) of a run."""
+    """A process (rank) of a run."""
 
     name: str
     spans: list[SpanInfo]
 
 
 class RunInfo(Struct, frozen=True):
-    """A run is a directory with traces, or a distributed job with traces in several directories.
+    """A directory with traces, or a distributed job with traces in several directories.
 
-    ``grouped_by`` is the evidence for such a job; it is empty for a directory.
+    ``grouped_by`` explains why the directories are one job; it is empty for a single directory.
     """
 
     name: str
@@ -65,30 +66,30 @@ class RunInfo(Struct, frozen=True):
 
 
 class Skipped(Struct, frozen=True):
-    """A skipped file or folder is not a profile; ``reason`` says why."""
+    """A file or folder that is not a profile; ``reason`` says why."""
 
     path: str
     reason: str
 
 
 class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
-    """A catalog is the answer of ``GET runs``: the content of all log directories."""
+    """The response of ``GET runs``: the content of all log directories."""
 
     logdir: str
     scanning: bool
     scanned_files: int
     last_scan_unix_ms: int | None
-    """None once profiles are listed, so that an unchanged log directory has the same answer (304)."""
+    """None if there are profiles, so that the response changes only with the log directory."""
     runs: list[RunInfo]
     skipped: list[Skipped]
     problems: list[Problem] = []
-    """Why log directories cannot be read now, one each; known profiles stay in ``runs``."""
+    """One error per unreadable log directory. Its known profiles stay in ``runs``."""
     perfetto_url: str = ""
-    """Address of the Perfetto UI; empty when TORCH_TRACE_PERFETTO is invalid."""
+    """Address of the Perfetto UI; empty if TORCH_TRACE_PERFETTO is invalid."""
 
 
 class IssueInfo(Struct, frozen=True):
-    """An issue is one kind of irregularity in a file (model/trace/report.py)."""
+    """One kind of problem in a file (model/trace/report.py)."""
 
     code: str
     outcome: str
@@ -97,11 +98,14 @@ class IssueInfo(Struct, frozen=True):
     first_offset: int | None
     examples: list[str]
     file: str = ""
-    """The file with the issue, if a profile has several."""
+    """File with the issue, if the profile has several."""
 
 
 class ReadInfo(Struct, frozen=True):
-    """A ReadInfo says how the file was read; counts are in ``records``."""
+    """How the file was read.
+
+    ``records`` is the unit of the counts.
+    """
 
     format: str
     file_bytes: int
@@ -120,11 +124,14 @@ class ReadInfo(Struct, frozen=True):
     records: str = "events"
     """Unit of the counts; empty if the format has nothing to count."""
     cut_files: list[str] = []
-    """Truncated files of a profile with several files, by name."""
+    """Names of truncated files, for a profile with several files."""
 
 
 class StepInfo(Struct, frozen=True):
-    """A step can be selected; it has bounds with its device work, and bounds on the host (for allocator events)."""
+    """A step that can be selected.
+
+    Its bounds include its device work. Separate host bounds are used for allocator events.
+    """
 
     label: str
     start_ns: int
@@ -132,31 +139,31 @@ class StepInfo(Struct, frozen=True):
     host_start_ns: int = 0
     host_end_ns: int = 0
     mode: str = ""
-    """Mode of a server step: prefill, decode, mixed, idle, denoising; empty if unknown."""
+    """Mode of a server step: prefill, decode, mixed, idle or denoising; empty if unknown."""
 
 
 class ClockInfo(Struct, frozen=True):
-    """A ClockInfo is the wall time of a profile, used to align profiles of one process."""
+    """Wall-clock time of a profile, used to align profiles of one process."""
 
     start_unix_ns: str
-    """Wall time of its time 0 as digits, because JavaScript numbers cannot hold it."""
+    """Wall-clock time of time 0 as digits, because JavaScript numbers are not precise enough."""
     length_ns: int
-    """Time from there to its last event."""
+    """Time from time 0 to the last event."""
 
 
 class Loading(Struct, frozen=True):
-    """A Loading is the loading progress of a profile.
+    """Loading progress of a profile.
 
-    ``seconds`` is the time in this stage, ``fraction`` its progress 0..1; None if unknown.
+    ``seconds`` is the time in the current stage; ``fraction`` is its progress 0..1, None if unknown.
     """
 
     stage: Stage
     seconds: float
     fraction: float | None
     counts: dict[str, int]
-    """Events read so far by kind (model/trace/schema.py, "memory", "outside" and "other"), unordered."""
+    """Events read so far by kind: those of model/trace/schema.py, "memory", "outside" and "other"."""
     about: list[Figure] = []
-    """Metadata at the start of the file: devices, versions, rank, options."""
+    """Metadata from the start of the file: devices, versions, rank, options."""
 
 
 # How a capture was chosen: next to the trace, named by the user, or none.
@@ -164,51 +171,50 @@ How = Literal["beside", "named", "none"]
 
 
 class CaptureInfo(Struct, frozen=True):
-    """A CaptureInfo lists the recordings that describe the replayed graphs of a trace."""
+    """The recordings of the graphs that a trace replays."""
 
     names: list[str]
-    """RUN/WORKER/SPAN of each; several if a process has one file per graph."""
+    """RUN/WORKER/SPAN of each; several if each graph has its own file."""
     how: How
     beside: list[str]
-    """Names of all candidates next to the trace."""
+    """Names of all possible captures next to the trace."""
     problem: Problem | None = None
-    """Why one of them is not used; numbers are then without it."""
+    """Why a capture is not used. The numbers then exclude it."""
     own: bool = False
     """Whether the trace contains captures itself."""
 
 
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
-    """A Profile is the answer of ``GET profile``: the state of one profile and, once ready, its views."""
+    """The response of ``GET profile``: the state of a profile and its views."""
 
     run: str
     worker: str
     span: str
     state: State
     fraction: float
-    """As in SpanInfo."""
+    """Fraction of the file read so far, 0..1. For a remote file, copying is the first half."""
     events_read: int
-    """Events read so far, or all once ready; 0 for the common state of several profiles."""
+    """Events read so far; 0 for the combined state of several profiles."""
     problem: Problem | None = None
     views: list[ViewInfo] = []
     steps: list[StepInfo] = []
     read: ReadInfo | None = None
     data_notice_count: int = 0
-    """Number of notices about the trace itself (next to the (i))."""
+    """Number of notices about the trace itself, shown next to the (i)."""
     loading: Loading | None = None
-    """None unless it is one profile in the state ``loading``."""
+    """None unless it is a single profile that is loading."""
     window: WindowInfo | None = None
-    """None unless the profile was opened as a window and is ready."""
+    """None unless the profile is ready and was opened as a window."""
     model: str = ""
-    """Kind of the profile: "trace", ...; it determines the views. Empty for several profiles."""
+    """Model of the profile, such as "trace"; it determines the views. Empty for several profiles."""
     default_view: str = ""
-    """The view that opens by default."""
     features: list[str] = []
-    """Further features: "steps" to select, "events" to download and open in Perfetto."""
+    """Supported page features: "steps" to select steps, "events" to download events and open them in Perfetto."""
     clock: ClockInfo | None = None
-    """None until ready, or if the file has no clock."""
+    """None until the profile is ready, or if the file has no clock."""
     trace_steps: list[str] = []
-    """Labels of all recorded steps of such a trace, for choosing another window."""
+    """Labels of all steps of the trace, to choose another window. Empty without a window."""
     absent: list[ViewInfo] = []
-    """Views that do not apply to the trace, and why: hidden in the navigation, but a link may name one."""
+    """Views that do not apply to the trace, and why. They are not in the navigation, but links may lead to them."""
     capture: CaptureInfo | None = None
     """None unless it is a ready trace that launches captured graphs."""

@@ -1,4 +1,4 @@
-"""Counters: quantities over time, at the resolution of a screen."""
+"""Counters: quantities over time, one value per screen bin."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from tb_plugin.payloads.base import Metric
 
 
 class Counter(Struct, frozen=True):
-    """A counter is one quantity in the bins of a Counters, null where unknown.
+    """One quantity in equal time bins; null = unknown.
 
-    ``low`` and ``high`` are the lowest and highest value in a bin, ``mean`` is weighted by time.
+    ``low`` and ``high`` are the minimum and maximum in each bin; ``mean`` is weighted by time.
     """
 
     key: str
-    """Identifies a counter of the trace, the same in every window."""
+    """Identifies the counter within the trace, in every window."""
     title: str
     subtitle: str
     metric: Metric
     device: str | None
-    """Id of its device, as in track titles; None: the host."""
+    """Device id as in track titles; None = host."""
     process: str | None
-    """Process id of a recorded counter, as recorded; None for others."""
+    """Recorded process id of a recorded counter; None for others."""
     mean: list[float | None]
     low: list[float | None]
     high: list[float | None]
     min: float
-    """The lowest value of the whole trace, so that the scale stays while panning. 0 if unknown."""
+    """Minimum over the whole trace, so that the scale stays constant while panning; 0 if unknown."""
     max: float
-    """The highest value of the whole trace. 0 if unknown."""
+    """Maximum over the whole trace; 0 if unknown."""
 
 
 class Counters(Struct, frozen=True, tag_field="kind", tag="counters"):
-    """A Counters has quantities in ``bins`` equal bins of ``[start_ns, end_ns)``.
+    """Counters in ``bins`` equal bins of ``[start_ns, end_ns)``.
 
-    Bin i starts at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends at the start of the next one.
+    Bin i starts at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends at the start of the next bin.
     """
 
     start_ns: int
     end_ns: int
     bins: int
     window_start_ns: int
-    """The time range with data: the whole trace (or its window), as in Timeline."""
+    """Start of the whole trace, or of its opened window."""
     window_end_ns: int
     counters: list[Counter]
     omitted: int

@@ -1,4 +1,4 @@
-"""Payloads as JSON, and their JSON Schema for TypeScript (``python -m tb_plugin.payloads.export``)."""
+"""Payloads as JSON, and their JSON Schema for TypeScript."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ ROOTS = (View, Table, Catalog, Profile, Problem)
 
 
 def to_json(payload: object) -> bytes:
-    """Returns a payload as UTF-8 JSON. NaN and infinities become null."""
+    """Encodes a payload as UTF-8 JSON. NaN and infinities become null."""
     return msgspec.json.encode(payload)
 
 
 def json_schema() -> dict[str, Any]:
-    """Returns one JSON Schema document with a definition per payload class."""
+    """Returns a JSON Schema with one definition per payload class."""
     _, definitions = msgspec.json.schema_components(ROOTS, ref_template="#/definitions/{name}")
     for schema in definitions.values():
         properties = schema.get("properties")
         if properties is not None:
-            # Every field is always sent, also those with a default here.
+            # All fields are always sent, including those with a default.
             schema["required"] = list(properties)
             schema["additionalProperties"] = False
     return {

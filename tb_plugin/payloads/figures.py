@@ -1,4 +1,4 @@
-"""Figures: a few named numbers (headline, device summary, configuration)."""
+"""Figures: a few named numbers, such as a headline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_plugin.payloads.base import Figure
 
 
 class Figures(Struct, frozen=True, tag_field="kind", tag="figures"):
-    """A Figures holds named numbers of one subject."""
+    """Named numbers about one subject."""
 
     name: str
     title: str

@@ -6,11 +6,11 @@ from msgspec import Struct, field
 
 
 class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
-    """A Flows has arrows and their events, each as columns of equal length.
+    """Arrows and the events that they connect, as columns of equal length.
 
-    An event (a point) has its number (``event``), its ``lane`` (position in the ordered list of all lanes of the
-    trace), the ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. An arrow
-    leads ``from`` one position in those columns ``to`` another; ``arrow`` indexes ``kinds``.
+    An event has a number (``event``), the index of its ``lane`` among all lanes of the trace, the ``row`` within
+    the lane, and times. ``name`` and ``category`` are indices in ``names`` and ``categories``. An arrow leads
+    ``from`` one index in the event columns ``to`` another; ``arrow`` is an index in ``kinds``.
     """
 
     names: list[str]
@@ -27,8 +27,8 @@ class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
     to: list[int]
     arrow: list[int]
     label: list[int]
-    """Position in ``names`` of the label of each arrow, -1 without a label."""
+    """One per arrow: index of its label in ``names``; -1 = no label."""
     total: int
-    """Number of matching arrows, with omitted ones."""
+    """Number of matching arrows, including omitted ones."""
     hidden: int
-    """Number of arrows omitted because there are too many."""
+    """Number of omitted arrows, because there are too many."""

@@ -1,4 +1,4 @@
-"""Heat maps with many rows, packed row by row, and their groupings."""
+"""Heat maps with many rows, and groupings of the rows."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from tb_plugin.payloads.base import Metric
 
 
 class Grouping(Struct, frozen=True):
-    """A grouping gives the group of each row and its position in it; -1 if unknown."""
+    """A grouping of the rows of a heat map."""
 
     key: str
     title: str
     groups: list[str]
     of: list[int]
-    """Position in ``groups``, of each row."""
+    """One per row: index in ``groups``; -1 = unknown."""
     place: list[int]
-    """Place within the group, of each row."""
+    """One per row: position within its group; -1 = unknown."""
 
 
 class Heat(Struct, frozen=True, tag_field="kind", tag="heat"):
-    """A heat has one number per row and column, row by row in ``values``.
+    """A heat map. ``values`` holds one number per row and column, row by row.
 
-    If there are too many steps, a column covers ``merged`` steps and its value is their maximum.
+    If there are too many steps, each column covers ``merged`` steps and shows their maximum.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Heat(Struct, frozen=True, tag_field="kind", tag="heat"):
     x_metric: Metric
     rows: list[str]
     x: list[str]
-    """Labels of the columns; a column of several steps reads ``5-9``, as in a step selection."""
+    """Column labels. A column of several steps is labelled ``5-9``, as in a step selection."""
     merged: int
     values: list[int | float | None]
     means: list[int | float | None]
-    """Mean of each row over all its steps, before merging."""
+    """Mean of each row over all steps."""
     worst: list[int]
-    """The row with the largest value in each column, -1 if none has a value."""
+    """One per column: the row with the largest value; -1 = no values."""
     groupings: list[Grouping]
     choices: list[Metric]
-    """The available measures."""
+    """Available measures."""

@@ -1,4 +1,4 @@
-"""A memory flow: tensors as rectangles of addresses and time."""
+"""Memory flow: tensors as rectangles of addresses and time."""
 
 from __future__ import annotations
 
@@ -6,55 +6,55 @@ from msgspec import Struct
 
 
 class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
-    """A MemoryFlowMap lists the tensors of a part of memory and time, by time of creation.
+    """Tensors in a range of memory and time, sorted by time of creation.
 
-    Addresses are positions on an axis without large gaps: regions follow each other, separated by a strip.
+    Addresses are mapped to an axis without large gaps: memory regions follow each other, separated by a strip.
     """
 
     name: str
     title: str
     start_ns: int
-    """The displayed time range, on the clock of the recording."""
+    """Start of the displayed time range, on the clock of the recording."""
     end_ns: int
     low_bytes: int
-    """The displayed positions."""
+    """Start of the displayed range of the address axis."""
     high_bytes: int
     first_ns: int
-    """Creation of the first tensor and the last time of any tensor: all that can be shown."""
+    """Creation time of the first tensor."""
     last_ns: int
     extent_bytes: int
-    """The length of the axis."""
+    """Length of the address axis."""
     region_address: list[str]
-    """Hexadecimal, because addresses may exceed exact JSON numbers."""
+    """Hexadecimal, because JSON numbers are not precise enough."""
     region_bytes: list[int]
     region_offset: list[int]
-    """Where each region begins on the axis."""
+    """Start of each region on the address axis."""
     row: list[int]
-    """By tensor: its number."""
+    """One per tensor: its number."""
     created_ns: list[int]
     released_ns: list[int]
-    """The end of the recording for one that was not released."""
+    """For a tensor that was not released, the end of the recording."""
     is_released: list[bool]
     offset: list[int]
     size_bytes: list[int]
     tensor: list[int]
-    """By tensor: place in ``tensors``."""
+    """One per tensor: index in ``tensors``."""
     operator: list[int]
-    """By tensor: place in ``operators``."""
+    """One per tensor: index in ``operators``."""
     layout: list[int]
-    """By tensor: place in ``layouts``."""
+    """One per tensor: index in ``layouts``."""
     tensors: list[str]
     operators: list[str]
-    """Creating operators, largest product of memory and time first."""
+    """Operators that created tensors, largest product of memory and time first."""
     layouts: list[str]
     hidden: int
-    """Number of unlisted tensors of this part, the smallest ones; cells show their positions."""
+    """Number of small tensors that are not listed. Cells show where they are."""
     cell_columns: int
-    """Cells along the displayed time."""
+    """Number of cells along the time axis."""
     cell_rows: int
-    """Cells along the displayed positions."""
+    """Number of cells along the address axis."""
     cell_column: list[int]
-    """By vertical run of cells with unlisted tensors."""
+    """Column of each vertical run of cells that contain unlisted tensors."""
     cell_first: list[int]
     cell_end: list[int]
-    """The row after the last one of the run."""
+    """The row after the last row of each run."""

@@ -1,4 +1,4 @@
-"""A memory map: the segments of a device at one moment."""
+"""Memory map: the segments of a device at one moment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class MapGroup(Struct, frozen=True):
-    """A group has the segments of one stream and pool. Blocks fit only into free memory of their own group."""
+    """The segments of one stream and pool. A block fits only into free memory of its own group."""
 
     stream: str
     pool: str
@@ -17,40 +17,43 @@ class MapGroup(Struct, frozen=True):
 
 
 class MemoryMap(Struct, frozen=True, tag_field="kind", tag="memory_map"):
-    """A memory map lists segments (``row_*``, by address) and their used pieces (``piece_*``); the rest is free.
+    """Segments (``row_*``, sorted by address) and their used parts (``piece_*``); the rest is free.
 
-    If there are too many blocks, neighbours of one kind smaller than ``cell_bytes`` are merged into one piece.
+    If there are too many blocks, adjacent blocks of one kind smaller than ``cell_bytes`` are merged.
     """
 
     event: int
     groups: list[MapGroup]
     row_address: list[str]
-    """Hexadecimal, because addresses may exceed exact JSON numbers."""
+    """Hexadecimal, because JSON numbers are not precise enough."""
     row_bytes: list[int]
     row_group: list[int]
     row_is_large: list[bool]
     row_is_expandable: list[bool]
     row_used_bytes: list[int]
     row_first: list[int]
-    """Number of the first piece of each row, with the total at the end."""
+    """Index of the first piece of each segment; the last element is the number of pieces."""
     piece_offset: list[int]
-    """From the first byte of the row."""
+    """Bytes from the start of the segment."""
     piece_span: list[int]
-    """From its first byte to its last."""
+    """Bytes from its first byte to its last, with gaps between merged blocks."""
     piece_bytes: list[int]
     piece_blocks: list[int]
-    """Number of blocks in it."""
+    """Number of blocks in the piece."""
     piece_block: list[int]
-    """Number of the block on its device; of merged blocks the largest."""
+    """Block number on the device; for merged blocks, that of the largest."""
     piece_is_pending: list[bool]
     piece_line: list[int]
-    """Position in ``lines``, -1 = no recorded stack."""
+    """Index in ``lines``; -1 = no recorded stack."""
     piece_unused: list[int]
-    """Bytes by which its size was rounded up; -1 = not known."""
+    """Bytes added by rounding up the size; -1 = unknown."""
     piece_begin: list[int]
-    """Number of the event that allocated it, -1 = before the history."""
+    """Event that allocated it; -1 = before the history."""
     piece_in_way: list[bool]
-    """Whether it is in the cheapest run of blocks that blocked the failed request, if memory ran out."""
+    """Whether it is among the adjacent blocks that are cheapest to free for the failed request.
+
+    False unless memory ran out.
+    """
     lines: list[str]
     cell_bytes: int
-    """0 = pieces are not merged."""
+    """0 = nothing is merged."""

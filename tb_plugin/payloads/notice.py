@@ -1,4 +1,4 @@
-"""Notices: findings about the training and about the trace."""
+"""Notices: findings about the training, and notices about the data."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Severity = Literal["high", "medium", "low", "info"]
 
 
 class Reference(Struct, frozen=True):
-    """A reference is an external document, shown as a link."""
+    """An external document, shown as a link."""
 
     text: str
     url: str
 
 
 class Saving(Struct, frozen=True):
-    """A saving is the estimated time per step without the problem: nanoseconds, means over the steps.
+    """Estimated time saved per step if the problem is fixed, in nanoseconds.
 
-    It is between ``low_ns`` and ``high_ns``; other findings share ``shared_ns`` of the upper bound. ``step_ns`` is the
-    mean step time.
+    It is between ``low_ns`` and ``high_ns``. ``shared_ns`` of the upper bound is also part of other findings'
+    savings. ``step_ns`` is the mean step time.
     """
 
     low_ns: float
@@ -32,10 +32,10 @@ class Saving(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
-    """A notice is one finding.
+    """One finding.
 
-    ``text`` and ``todo`` are templates: ``{key}`` is replaced by the figure with that metric key. ``measure`` is the
-    key of the figure in the badge, ``threshold`` the value it was compared with.
+    ``text``, ``why`` and ``todo`` are templates: ``{key}`` is replaced by the figure with that metric key.
+    ``measure`` is the key of the figure that was compared with ``threshold``.
     """
 
     rule: str
@@ -48,21 +48,21 @@ class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
     evidence: Link | None = None
     references: list[Reference] = []
     title: str = ""
-    """A short title; empty: the text is enough."""
+    """Short title; may be empty."""
     why: str = ""
-    """Why it matters, a template as well."""
+    """Why it matters."""
     confidence: Literal["high", "medium", "low", ""] = ""
-    """Confidence that the observation is the cause; empty: not rated."""
+    """Confidence that this is the cause; empty = not rated."""
     saving: Saving | None = None
-    """None if the saving cannot be estimated."""
+    """None if the saving is unknown."""
     events: list[int] = []
-    """Numbers of some events that show it, most important first."""
+    """Numbers of some events that show the finding, most important first."""
     event_count: int = 0
-    """Number of events that show it."""
+    """Number of all events that show the finding."""
 
 
 class Notices(Struct, frozen=True, tag_field="kind", tag="notices"):
-    """A Notices lists findings, most important first; ``about`` says whether they concern the training or the data."""
+    """Findings, most important first. ``about`` is their subject: the training, the data, or the view's question."""
 
     name: str
     title: str

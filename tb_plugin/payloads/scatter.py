@@ -1,4 +1,4 @@
-"""Scatters: one dot per item, by two of its numbers."""
+"""Scatter plots: one dot per item."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tb_plugin.payloads.base import Metric
 
 
 class Dots(Struct, frozen=True):
-    """A Dots is one group of dots; ``category`` selects colour and shape, ``label`` names each dot."""
+    """One group of dots. ``category`` selects colour and shape; ``label`` names each dot."""
 
     title: str
     category: str
@@ -18,7 +18,7 @@ class Dots(Struct, frozen=True):
 
 
 class Scatter(Struct, frozen=True, tag_field="kind", tag="scatter"):
-    """A scatter has groups of dots over two axes. The same numbers are in the table ``table`` of its view."""
+    """Groups of dots over two axes. The table ``table`` of the view has the same numbers."""
 
     name: str
     title: str

@@ -10,7 +10,7 @@ from tb_plugin.payloads.base import Metric
 
 
 class Line(Struct, frozen=True):
-    """A line is one series of values; ``category`` selects its colour."""
+    """One series of values. ``category`` selects its colour."""
 
     metric: Metric
     category: str
@@ -18,7 +18,7 @@ class Line(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True, tag_field="kind", tag="series"):
-    """A series has lines, stacked bars or areas over x: labels (bars) or numbers (others, bin edges)."""
+    """Lines, stacked bars or areas over x. For bars, ``x`` has labels, otherwise numbers or bin edges."""
 
     name: str
     title: str

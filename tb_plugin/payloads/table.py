@@ -1,4 +1,4 @@
-"""Tables: a page of rows, sorted, filtered and cut by the server."""
+"""Tables: one page of rows, sorted and filtered by the server."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from tb_plugin.payloads.base import Metric, Scalar
 
 
 class Column(Struct, frozen=True):
-    """A column has a metric and display options."""
+    """A metric with display options."""
 
     metric: Metric
     hidden: bool = False
     """Hidden unless selected in the column chooser."""
     share: bool = False
-    """Whether the cell has a bar: the value's share of ``Table.totals``."""
+    """Whether cells show a bar: the value divided by its total in ``Table.totals``."""
 
 
 class Sort(Struct, frozen=True):
-    """A sort names the sorted column."""
+    """The column that rows are sorted by."""
 
     key: str
     descending: bool
 
 
 class Table(Struct, frozen=True, tag_field="kind", tag="table"):
-    """A table is one page of rows, each with a value per column key; ``totals`` are sums over all rows, unfiltered."""
+    """One page of rows, with one value per column key. ``totals`` are sums over all rows, unfiltered."""
 
     name: str
     title: str
     columns: list[Column]
     rows: list[dict[str, Scalar]]
     row_key: list[str]
-    """Column keys that together identify a row; used for selection and detail requests."""
+    """Keys of the columns that together identify a row, for selection and detail requests."""
     name_column: str
     """The column that search matches first and that opens the row."""
     total_rows: int
@@ -42,4 +42,7 @@ class Table(Struct, frozen=True, tag_field="kind", tag="table"):
     sort: Sort | None
     totals: dict[str, Scalar] = {}
     extremes: dict[str, list[int | float]] = {}
-    """Smallest non-zero and largest magnitude of each numeric column over all rows, for choosing units."""
+    """Smallest non-zero and largest absolute value of each numeric column, over all rows.
+
+    They determine the displayed unit.
+    """

@@ -1,6 +1,6 @@
 """The timeline: lanes and levels of detail.
 
-Its events come in tiles (docs/http.md).
+Its events are sent in tiles (docs/http.md).
 """
 
 from __future__ import annotations
@@ -9,42 +9,42 @@ from msgspec import Struct
 
 
 class TimelineTrack(Struct, frozen=True):
-    """A track is one lane: a host thread, its Python calls, or a device stream."""
+    """One lane: a host thread, its Python calls, or a device stream."""
 
     id: str
-    """Process, thread and content; the same in every trace of the job."""
+    """Process, thread and content; equal in all traces of the job."""
     title: str
     subtitle: str
     is_device: bool
     rows: int
-    """Deepest row + 1."""
+    """Number of rows: the maximum nesting depth."""
     events: int
 
 
 class TimelineLevel(Struct, frozen=True):
-    """A level merges events of one row that are shorter than ``cell_ns`` and start in the same cell."""
+    """A level of detail. Events shorter than ``cell_ns`` that start in the same cell of a row are merged."""
 
     cell_ns: int
     tile_ns: int
-    """Tile i of the level has the events that overlap ``[i * tile_ns, (i + 1) * tile_ns)``."""
+    """Tile i contains the events that overlap ``[i * tile_ns, (i + 1) * tile_ns)``."""
 
 
 class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
-    """A timeline lists lanes in order, and levels of tiles. Times are ns since the start of the trace."""
+    """Lanes in display order, and levels of detail. Times are nanoseconds since the start of the trace."""
 
     start_ns: int
     end_ns: int
     tracks: list[TimelineTrack]
     groups: list[int]
-    """Tiles hold groups of lanes: group g has the lanes ``groups[g]`` to ``groups[g + 1] - 1``."""
+    """Each tile covers a group of lanes: group g is ``tracks[groups[g]:groups[g + 1]]``."""
     levels: list[TimelineLevel]
     """From single events to the whole trace in one tile."""
     categories: list[str]
-    """Names of the numbers in ``category`` of tiles."""
+    """Names of the values of ``category`` in tiles."""
     has_modules: bool
     busy: list[float]
-    """Busy share of the devices (or the host) in equal slices of the whole trace."""
+    """Busy fraction of the devices (or the host) in equal time slices of the whole trace."""
     busy_is_device: bool
     is_range_trace: bool
-    """Whether only names are known, so that colours by name are more useful than by kind."""
+    """Whether event kinds are unknown, so that the page colours events by name."""
     total_events: int

@@ -9,7 +9,7 @@ from tb_plugin.payloads.table import Column
 
 
 class Tree(Struct, frozen=True, tag_field="kind", tag="tree"):
-    """A tree lists nodes in pre-order. ``parent[i]`` is a position (-1 = root); ``rows[i]`` has a value per column key."""
+    """Nodes in pre-order. ``parent[i]`` is an index (-1 = root); ``rows[i]`` has one value per column key."""
 
     name: str
     title: str
@@ -18,6 +18,6 @@ class Tree(Struct, frozen=True, tag_field="kind", tag="tree"):
     rows: list[dict[str, Scalar]]
     label_column: str
     value_columns: list[str]
-    """Columns that may give the width of a flame graph, best first."""
+    """Columns that can determine the width in a flame graph, preferred first."""
     total_nodes: int
-    """Nodes of the whole tree; more than ``len(rows)`` when the payload was cut."""
+    """Number of nodes of the whole tree, which may exceed ``len(rows)``."""

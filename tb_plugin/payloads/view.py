@@ -1,4 +1,4 @@
-"""A view: all payloads for the first picture of a page."""
+"""A view: all payloads for the first display of a page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Payload = (
 
 
 class View(Struct, frozen=True, tag_field="kind", tag="view"):
-    """A view holds payloads by name, in reading order. Tables hold their first page."""
+    """A view's payloads in display order. Tables have their first page only."""
 
     id: str
     title: str
@@ -48,7 +48,7 @@ class View(Struct, frozen=True, tag_field="kind", tag="view"):
 
 
 class ViewInfo(Struct, frozen=True):
-    """A ViewInfo says whether a view applies to a profile; if not, why, and how to enable it."""
+    """Whether a view applies to a profile. If not, why, and how to enable it."""
 
     id: str
     title: str
@@ -56,6 +56,6 @@ class ViewInfo(Struct, frozen=True):
     why: str = ""
     enable: str = ""
     group: str = ""
-    """Its section in the navigation (``Traits.group``)."""
+    """Section of the navigation (``Traits.group``)."""
     whole: str = ""
     """Why a selected phase does not apply to it (``Traits.phase_note``); empty: it applies."""

@@ -1,4 +1,7 @@
-"""Tools that record traces, as data. Readers put the one that wrote a file into its trace; nothing after them knows it."""
+"""Profilers, as data.
+
+Each trace contains the profiler that recorded it, so other code needs no profiler names.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from tb_plugin.profilers.torch_npu import TORCH_NPU
 RECORDERS: tuple[Recorder, ...] = (PYTORCH, PYTORCH_LEGACY, PYTORCH_PACKETS, TORCH_NPU, MEGENGINE)
 
 PARTIAL = frozenset({MEGENGINE.id})
-"""Profilers with advice about a few rules alone: they have none about all others. The rest names each rule."""
+"""Profilers with advice for some rules only; the others have an entry for every rule."""
 
 __all__ = [
     "MEGENGINE",
@@ -24,6 +27,6 @@ __all__ = [
 ]
 
 
-def profiler_named(profiler_id: str) -> Recorder | None:
-    """Returns a profiler of this package by its id, None for others."""
+def profiler_by_id(profiler_id: str) -> Recorder | None:
+    """Returns a profiler by id, None if unknown."""
     return next((recorder for recorder in RECORDERS if recorder.id == profiler_id), None)

@@ -1,4 +1,4 @@
-"""What PyTorch's compiler calls its parts and the kernels that it generates."""
+"""Names of torch.compile's regions and generated kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMPILED = CompiledNames(
     compile_id=r"_data: (?:.*, )?compile_id=([^,\s]+)$",
     wrapping=r"^(?:CompiledFunction(?:Backward)?|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue)$",
     resumed=r"^(.*)\(\d+\): torch_dynamo_resume_in_(.+)_at_(\d+)$",
-    # Triton's kernels say what they are; those for the host stand in ranges that a setting of the compiler makes.
+    # Triton kernels are named by type. Host kernels appear in ranges that a compiler option enables.
     kernel=r"^(?:triton_([a-z]{3})|(?:graph_\d+_)?cpp)_fused_(.+?)(?:_\d+)?$",
     kinds=(
         ("poi", "pointwise"),
@@ -46,4 +46,4 @@ COMPILED = CompiledNames(
     operators=tuple(_OPERATORS.split()),
     file="kernel_file",
 )
-"""Seen in recordings of PyTorch 2.13 (`samples/compiled_breaks_cpu`) and 2.x (Triton on an MI300X)."""
+"""Checked with PyTorch 2.13 (`samples/compiled_breaks_cpu`) and 2.x (Triton on an MI300X)."""

@@ -1,4 +1,4 @@
-"""MegEngine's profiler: how it is told to record more, and what a MegEngine training does about a finding."""
+"""MegEngine's profiler and the advice for its training runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from tb_plugin.model.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames
 
 COLLECTIVE = re.compile(r"^(?:CollectiveComm|RemoteSend|RemoteRecv)$")
-"""Operators that communicate."""
 
 _DOCS = "https://megengine.org.cn/doc/stable/en"
 _PROFILER = ("MegEngine: profiler", f"{_DOCS}/user-guide/tools/profiler.html")
@@ -16,69 +15,65 @@ _AMP = ("MegEngine: AMP", f"{_DOCS}/user-guide/model-development/amp/index.html"
 _DTR = ("MegEngine: DTR", f"{_DOCS}/user-guide/model-development/dtr/index.html")
 
 _TRACE = (
-    "Make the step a static graph (megengine.jit.trace): what Python does for each operator is then done once. Dispatch "
-    "fewer, larger operators: fused ones, no reshape that changes nothing, a larger batch."
+    "Turn the step into a static graph (megengine.jit.trace), so that Python runs only once. Dispatch fewer, "
+    "larger operators: use fused operators, remove reshapes that change nothing, or increase the batch."
 )
 
 RECORDING = {
     "device_events_missing": Advice("Profiler(profile_device=True) records them."),
     "steps_missing": Advice("Call profiler.step() after each iteration to see step times."),
-    "shapes_missing": Advice("Record with a release that writes the inputs of operators (1.4 and newer)."),
+    "shapes_missing": Advice("Record with MegEngine 1.4 or newer, which writes operator inputs."),
     "stacks_missing": Advice("Profiler(with_backtrace=True) records them."),
     "memory_missing": Advice("Profiler(sample_rate=1) samples the device's memory at each operator."),
     "memory_levels_only": Advice(
-        "memory_flow.svg (Profiler(formats=...)) holds each tensor, when it lived and where. "
-        "Where it lies beside the timeline, the page Memory leads to it."
+        "memory_flow.svg (Profiler(formats=...)) shows the lifetime and location of each tensor. If it is in the "
+        "same folder as the timeline, the Memory page links to it."
     ),
-    "view.kernels": Advice(
-        "Profiler(profile_device=True) records the work of devices, enable_cupti=1 kernels by their names."
-    ),
+    "view.kernels": Advice("Profiler(profile_device=True) records device work; enable_cupti=1 adds kernel names."),
     "view.launches": Advice("Profiler(profile_device=True) records the launches."),
-    "view.idle": Advice("Profiler(profile_device=True) records when devices work."),
+    "view.idle": Advice("Profiler(profile_device=True) records device activity."),
     "view.operators": Advice("Start the profiler before the operators run."),
     "view.stacks": Advice("Profiler(with_scopes=True) records scopes of modules and functions."),
-    "view.modules": Advice("Profiler(with_scopes=True) records scopes of functions; modules open scopes of their own."),
+    "view.modules": Advice("Modules open scopes by default. Profiler(with_scopes=True) adds scopes of functions."),
     "view.backward": Advice("Record steps that call GradManager.backward()."),
     "view.phases": Advice("Wrap parts of the step in `with megengine.utils.profiler.scope('name'):`."),
     "view.memory": Advice(
-        "The timeline holds what the device has in use (alloc_mem); memory_flow.svg holds the tensors."
+        "The timeline contains the device memory in use (alloc_mem). memory_flow.svg contains the tensors."
     ),
-    "view.distributed": Advice("Record a job of several processes: megengine.distributed."),
+    "view.distributed": Advice("Record a job with several processes: megengine.distributed."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
-"""How to have more, or better, recorded."""
 
 TRAINING = {
     "synchronising_calls": Advice(
-        "Take values from the device (.numpy(), .item(), printing a loss) once in many steps, and after what does not need "
-        "them was dispatched: until then nothing is queued.",
+        "Read device values (.numpy(), .item(), print(loss)) only every N steps. First dispatch the work that does "
+        "not need them, so that the device has work queued.",
         (_PROFILER,),
     ),
     "launch_bound": Advice(_TRACE, (_PROFILER,)),
     "python_bound": Advice(_TRACE, (_PROFILER,)),
-    "small_batch": Advice("Use a larger batch where memory allows, and see whether it still converges."),
-    "low_utilization": Advice("See what the device waits for: Idle time tells it cause by cause."),
+    "small_batch": Advice("If memory allows, try a larger batch and check convergence."),
+    "low_utilization": Advice("Open Idle time to see what the device waits for."),
     "redundant_reshapes": Advice(
-        "Leave the reshape out: the operator that reads the tensor can read the shape that it has. Of several in a row keep "
-        "the last.",
+        "Remove the reshape: the next operator can use the existing shape. In a sequence of reshapes, keep only "
+        "the last one.",
         (_PROFILER,),
     ),
     "serial_collectives": Advice(
-        "Let the gradients be summed on a stream of their own: distributed.make_allreduce_cb in GradManager.attach() does so "
-        "for each gradient when it is there, and packs small ones.",
+        "Reduce gradients on a separate stream. With distributed.make_allreduce_cb in GradManager.attach(), each "
+        "gradient is reduced as soon as it exists, and small ones are packed.",
         (_DISTRIBUTED,),
     ),
     "small_collectives": Advice(
-        "Sum many gradients at once: make_allreduce_cb packs them (param pack).", (_DISTRIBUTED,)
+        "Reduce many gradients at once: make_allreduce_cb packs them (param pack).", (_DISTRIBUTED,)
     ),
     "communication": Advice("", (_DISTRIBUTED,)),
-    "matrix_units": Advice("Train with numbers of 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
-    "tf32_off": Advice("Train with numbers of 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
-    "memory_limit": Advice("Let tensors be computed again instead of kept: megengine.dtr.enable().", (_DTR,)),
-    "profiler_overhead": Advice("Leave the first step out, in which the profiler starts: choose the steps after it."),
-    "data_loading": Advice("Give the DataLoader more workers (num_workers), and do less for each sample."),
+    "matrix_units": Advice("Train in 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
+    "tf32_off": Advice("Train in 16 bit: megengine.amp.autocast and GradScaler.", (_AMP,)),
+    "memory_limit": Advice("Recompute tensors instead of storing them: megengine.dtr.enable().", (_DTR,)),
+    "profiler_overhead": Advice("The profiler starts in the first step. Select only the steps after it."),
+    "data_loading": Advice("Use more DataLoader workers (num_workers), and do less work per sample."),
 }
-"""What a MegEngine training does about a finding."""
 
 STAGES = StageFrames(
     clear=r"^clear_grad$|: clear_grad$",
@@ -88,7 +83,6 @@ STAGES = StageFrames(
     setup=r"(?:: |\.)__init__$",
     data=r"megengine/data/",
 )
-"""Scopes that MegEngine opens, and frames of its backtraces."""
 
 OPERATORS = OperatorNames(
     product=r"^(?:MatrixMul|BatchedMatrixMul)$",

@@ -1,4 +1,4 @@
-"""PyTorch's profiler: how it is told to record more, and what a PyTorch training does about a finding."""
+"""PyTorch's profiler, its threads and stages."""
 
 from __future__ import annotations
 
@@ -24,61 +24,57 @@ _MEMORY = "profile(profile_memory=True) records them."
 
 RECORDING = {
     "device_events_missing": Advice(
-        "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...), and look in the job's log for messages of "
-        "Kineto or CUPTI: another profiler may have held the device."
+        "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...). Check the job's log for messages "
+        "from Kineto or CUPTI: another profiler may have blocked the device."
     ),
     "unlaunched": Advice(
-        "Usual when the profiler started while work was queued, and in traces without host events. Use "
-        "schedule(warmup=1) or more, and record ProfilerActivity.CPU as well."
+        "This is normal if the profiler started while work was queued, or without host events. Use "
+        "schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
     ),
     "capture_missing": Advice(
-        "Record the capture of the graphs too, and put that trace into a folder capture_traces/ beside this one, or choose "
-        "it under Capture (--capture).",
+        "Record the graph capture too. Put that trace into a folder capture_traces/ next to this one, or select it "
+        "under Capture (--capture).",
     ),
-    "external_ids_disagree": Advice("The launch decides. Traces of PyTorch 2.0 to 2.4 are known for wrong ids."),
+    "external_ids_disagree": Advice("The launch is used instead. PyTorch 2.0 to 2.4 is known to write wrong ids."),
     "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
-    "steps_missing.server": Advice(
-        "Set TORCH_TRACE_STEPS to a pattern of the annotations that mark the server's steps."
-    ),
-    "steps_incomplete": Advice(
-        "Let the schedule's active phase be longer than what you need, or synchronise before the last step ends."
-    ),
+    "steps_missing.server": Advice("Set TORCH_TRACE_STEPS to a pattern that matches the server's step annotations."),
+    "steps_incomplete": Advice("Use a longer active phase in the schedule, or synchronise before the last step ends."),
     "shapes_missing": Advice("profile(record_shapes=True) records them."),
     "stacks_missing": Advice("profile(with_stack=True) records them."),
     "memory_missing": Advice(_MEMORY),
     "memory_incomplete": Advice("PyTorch 1.10 and newer record both."),
     "categories_missing": Advice(
-        "_record_memory_history(stacks='python') records stacks; begin before the model is made and record a whole step."
+        "_record_memory_history(stacks='python') records stacks. Start before building the model, and record a "
+        "whole step."
     ),
-    "health.python": Advice("with_stack=False leaves them out."),
+    "health.python": Advice("with_stack=False omits them."),
     "view.kernels": Advice(_DEVICE_ACTIVITY),
     "view.launches": Advice(_DEVICE_ACTIVITY),
     "view.idle": Advice(_DEVICE_ACTIVITY),
     "view.operators": Advice("Add ProfilerActivity.CPU to profile(activities=...)."),
     "view.stacks": Advice("Add ProfilerActivity.CPU to profile(activities=...), and with_stack=True for Python calls."),
     "view.modules": Advice(
-        "profile(with_stack=True) records them, and so do tb_plugin.annotate(model) and the PyTorch Lightning profiler."
+        "profile(with_stack=True), tb_plugin.annotate(model) or the PyTorch Lightning profiler records them."
     ),
-    "view.backward": Advice("Record the operators of steps that call backward(): ProfilerActivity.CPU."),
+    "view.backward": Advice("Record operators (ProfilerActivity.CPU) in steps that call backward()."),
     "view.phases": Advice("Wrap parts of the step in `with torch.profiler.record_function('name'):`."),
     "view.memory": Advice(_MEMORY),
-    "view.distributed": Advice("Record a job of several processes: torch.distributed (DDP, FSDP, ...)."),
-    "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before the training."),
-    "history_cut": Advice("Begin to record earlier."),
+    "view.distributed": Advice("Record a job with several processes: torch.distributed (DDP, FSDP, ...)."),
+    "history_missing": Advice("Call torch.cuda.memory._record_memory_history() before training starts."),
+    "history_cut": Advice("Start recording earlier."),
     "history_cut.stated": Advice(
-        "Let it keep more: _record_memory_history(max_entries=...). To begin earlier would not help."
+        "Record more events: _record_memory_history(max_entries=...). Starting earlier would not help."
     ),
     "snapshot_stacks_missing": Advice("Record with _record_memory_history(context='all', stacks='all')."),
     "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
-    "view.growth": Advice("torch.cuda.memory._record_memory_history() before the training records it."),
+    "view.growth": Advice("Call torch.cuda.memory._record_memory_history() before training starts."),
     "view.timeline": Advice("Record more than the profiler itself."),
 }
-"""How to have more, or better, recorded."""
 
 OTHER_DEVICES = dict.fromkeys(
     ("small_packets", "redundant_reshapes", "fallback_cores", "conversions", "low_frequency", "memory_bound"), NO_ADVICE
 )
-"""What only traces of NPUs or of MegEngine show."""
+"""Rules that only traces of NPUs or MegEngine can trigger."""
 
 _DATA = r"torch/utils/data/_utils"
 THREADS = (
@@ -91,37 +87,38 @@ THREADS = (
     ThreadRole("TCP store", r"^pt_tcpstore"),
     ThreadRole("Thread pool", r"^pt_thread_pool"),
 )
-"""What PyTorch's threads do, by the names that PyTorch 2.6 and newer give them, and by what older ones are seen to do."""
+"""Roles of PyTorch's threads, by thread name (PyTorch 2.6 and newer) or by event names."""
 
 _OPTIMIZER = (
     r"torch[/\\]optim[/\\][^()]*\(\d+\): "
     r"|[/\\]optim(?:izers?)?\.py\(\d+\): [^<]"
     r"|(?:[/\\]optim(?:izers?)?|deepspeed[/\\](?:ops|runtime))[/\\][^()]*\(\d+\): (?:.*\.)?step$"
 )
-"""PyTorch's optimizers, modules that are called so, and methods ``step`` below such a folder: those of Apex and others."""
+"""Frames of optimizer steps: PyTorch's optimizers, modules named ``optim``, and ``step`` methods in such folders,
+as in Apex.
+"""
 STAGES = StageFrames(
     clear=r"(?:: |\.)zero_grad$",
     step=_OPTIMIZER,
-    # The engine's threads, custom functions and hooks of checkpoints have no call of the engine around them.
+    # Autograd threads, custom functions and checkpoint hooks have no enclosing engine call.
     backward=r": _engine_run_backward$|(?:: |\.)backward$|torch::autograd::(?:python::Python)?Engine::"
     r"|torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recompute_fn)$",
-    # A module with hooks calls its forward from a function inside of the call; names may be qualified.
+    # Modules with hooks call their forward from an inner function. Names may be qualified.
     forward=r"torch[/\\]nn[/\\]modules[/\\]module\.py\(\d+\): (?:.*\.)?(?:_(?:wrapped_)?call_impl|inner)$|: nn\.Module: ",
     setup=r"(?:: |\.)__init__$",
     data=r"torch/utils/data/|/data_?loaders?\.py\(|"
     r"(?:: |\.)(?:to_device|send_to_device|batch_to_device|move_data_to_device|_prepare_inputs?)$",
-    # Not reentrant: seen. Reentrant, and those of Megatron and DeepSpeed: by their sources, no real file is at hand.
+    # Non-reentrant: checked with a real trace. Reentrant, Megatron and DeepSpeed: from their source code only.
     recomputing=r"torch[/\\]utils[/\\]checkpoint\.py\(\d+\): (?:recompute_fn|(?:CheckpointFunction\.)?backward)$"
     r"|(?:tensor_parallel[/\\]random|activation_checkpointing[/\\]checkpointing)\.py\(\d+\): "
     r"(?:CheckpointFunction\.)?backward$",
 )
-"""What frames say about the stage of a training."""
 
 _TRITON = (
     r"triton[/\\](?:compiler[/\\]compiler|runtime[/\\](?:autotuner|jit))\.py\(\d+\): (?:compile|_bench|_do_compile)$"
 )
 HOST = HostNames(
-    # What Dynamo times says so, in brackets; older releases write the bare names.
+    # Dynamo's timed phases end in "(dynamo_timed)"; older releases write the bare names.
     compiling=r"\(dynamo_timed\)$|^entire_(?:frame|backward)_compile$|^inductor_compile$|^CachingAutotuner\."
     r"|torch[/\\]_dynamo[/\\]convert_frame\.py\(\d+\): _compile$"
     r"|torch[/\\]_inductor[/\\]compile_fx\.py\(\d+\): compile_fx\w*$"
@@ -131,7 +128,7 @@ HOST = HostNames(
     profiling=r"torch[/\\]profiler[/\\]profiler\.py\(\d+\): ",
     loading=r"^enumerate\(DataLoader\)#_SingleProcess",
     awaiting=r"^enumerate\(DataLoader\)#_MultiProcessing",
-    # The operators of PyTorch's list that have a deterministic form on the device.
+    # Operators with a deterministic device implementation, from PyTorch's list.
     deterministic=r"^(?:Gather|Scatter\w*|Index\w*|Put|Take\w*|RepeatInterleave|Embedding\w*|Cumsum|\w+Pad\dD|Upsample\w+)"
     r"Backward\d*$",
 )
@@ -147,7 +144,7 @@ OPERATORS = OperatorNames(
     casting=r"^aten::_to_copy$",
     learning=r"(?i)backward|[dw]grad|bprop|AccumulateGrad|zero_grad|^Optimizer\.",
     laying_out=r"^aten::(?:contiguous|reshape)$",
-    # torch.utils.checkpoint, Megatron, DeepSpeed and fairscale call it so (by their sources: no real file is at hand).
+    # The name in torch.utils.checkpoint, Megatron, DeepSpeed and fairscale, from their source code only.
     recomputing=r"^(?:autograd::engine::evaluate_function: )?\w*CheckpointFunctionBackward\d*$",
 )
 
@@ -168,25 +165,22 @@ PYTORCH = Recorder(
     numbers_operators=True,
 )
 
-_AS_JSON = "Export the trace as JSON, to a path without .pftrace in it"
+_AS_JSON = "Export the trace as JSON, to a path without .pftrace"
 PYTORCH_PACKETS = replace(
     PYTORCH,
     id="pytorch_packets",
     advice={
         **PYTORCH.advice,
-        "format_lacks": Advice(f"{_AS_JSON}, where they matter."),
-        "memory_missing": Advice(f"{_AS_JSON}: packets hold none, also with profile(profile_memory=True)."),
-        "view.memory": Advice(f"{_AS_JSON}, with profile(profile_memory=True): packets never hold them."),
+        "format_lacks": Advice(f"{_AS_JSON}, if you need them."),
+        "memory_missing": Advice(f"{_AS_JSON}: packets contain none, even with profile(profile_memory=True)."),
+        "view.memory": Advice(f"{_AS_JSON}, with profile(profile_memory=True). Packets never contain them."),
     },
-    lacks="allocator events, the direction of copies (findings about copies between host and device stay silent), static "
-    "shared memory, or what the JSON says of the machine, the job and the profiler's options",
+    lacks="allocator events, copy directions (findings about host-device copies are skipped), static shared memory, or "
+    "machine, job and profiler options",
 )
-"""The same profiler where it wrote packets (Cuspy)."""
+"""PyTorch's profiler with trace packets as output format (Cuspy)."""
 
-_LEGACY = Advice(
-    "Its device rows are those of the legacy autograd profiler: the timeline draws them, no page sums them. Record with "
-    "torch.profiler."
-)
+_LEGACY = Advice("Device rows of the legacy autograd profiler appear in the timeline only. Record with torch.profiler.")
 PYTORCH_LEGACY = replace(
     PYTORCH,
     id="pytorch_legacy",
@@ -195,4 +189,4 @@ PYTORCH_LEGACY = replace(
         **dict.fromkeys(("device_events_missing", "view.kernels", "view.launches", "view.idle"), _LEGACY),
     },
 )
-"""torch.autograd.profiler(use_cuda=True, use_kineto=False), which wrote the device time of operators."""
+"""torch.autograd.profiler(use_cuda=True, use_kineto=False), which records the device time of operators."""

@@ -1,4 +1,4 @@
-"""What to do about findings where a model is only run by PyTorch, as far as it differs from a training."""
+"""Advice for PyTorch inference."""
 
 from __future__ import annotations
 
@@ -9,63 +9,61 @@ _INFERENCE = ("PyTorch: inference_mode", f"{DOCS}/generated/torch.autograd.grad_
 
 INFERENCE = {
     "launch_bound.inference": Advice(
-        'Launch many kernels at once: torch.compile(mode="reduce-overhead") captures them in CUDA graphs, and so does '
-        "torch.cuda.graph() by hand for a few shapes to which inputs are padded. Requests that are put together in a batch "
-        "share their launches.",
+        'Launch many kernels at once with CUDA graphs: torch.compile(mode="reduce-overhead"), or '
+        "torch.cuda.graph() with inputs padded to a few shapes. Larger batches of requests share launches.",
         GRAPHS,
     ),
     "python_bound.inference": Advice(
-        'torch.compile(mode="reduce-overhead") leaves the Python between operators out, torch.inference_mode() the '
-        "bookkeeping of autograd. Else take this work out of the loop, do it with tensors on the device, or in another "
-        "process; requests that are put together in a batch share it.",
+        'torch.compile(mode="reduce-overhead") removes Python between operators; torch.inference_mode() removes '
+        "autograd overhead. Otherwise move this work out of the loop, to tensors on the device, or to another "
+        "process. Larger batches of requests share it.",
         (GRAPHS[1], _INFERENCE),
     ),
     "synchronising_calls.inference": Advice(
-        "Take values from the device once, when the answer is complete (all of them in one .cpu()); in a loop that "
-        "generates, look whether it has come to an end once in several tokens. Keep conditions on the device: torch.where() "
-        "in place of nonzero() and boolean masks.",
+        "Read device values once, when the answer is complete, with a single .cpu(). In a generation loop, check "
+        "for end-of-sequence every few tokens. Keep conditions on the device: torch.where() instead of nonzero() "
+        "and boolean masks.",
         (("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution"),),
     ),
     "decode_gaps": Advice(
-        "Let the server schedule the next step while the device works on this one (asynchronous or overlapping scheduling), "
-        "sample on the device, and turn the new tokens into text in another process.",
+        "Use asynchronous (overlapping) scheduling, so that the server prepares the next step while the device "
+        "works. Sample on the device, and detokenise in another process.",
     ),
-    "view.backward.inference": Advice("Nothing, where a model is only run: a training has one."),
+    "view.backward.inference": Advice("Inference has no backward pass. Record a training run to see one."),
     "view.serving": Advice(
-        "Servers mark their steps while they are profiled; TORCH_TRACE_STEPS takes a pattern of annotations of your own."
+        "Servers annotate their steps during profiling. For custom annotations, set TORCH_TRACE_STEPS to a pattern."
     ),
     "compilation.inference": Advice(
-        "Set TORCH_LOGS=recompiles to see why; mark sizes that change with torch._dynamo.mark_dynamic() or "
-        "torch.compile(dynamic=True), and run each shape once before requests are taken.",
+        "Set TORCH_LOGS=recompiles to see the reason. Mark changing sizes with torch._dynamo.mark_dynamic() or "
+        "torch.compile(dynamic=True), and run each shape once before accepting requests.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "recompilation.inference": Advice(
-        "Set TORCH_LOGS=recompiles to see which guard failed; mark sizes that change with torch._dynamo.mark_dynamic(), or "
-        "pad requests to a few sizes, and run each of them once before requests are taken.",
+        "Set TORCH_LOGS=recompiles to see which guard failed. Mark changing sizes with "
+        "torch._dynamo.mark_dynamic(). Or pad requests to a few sizes, and run each size once before accepting "
+        "requests.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "step_outliers.inference": Advice(
-        "Take what happens now and then out of the step: log and export less often, and do other work, such as making "
-        "tokens of texts, in a process of its own.",
+        "Move occasional work out of the step: log and export less often. Run other work, such as tokenisation, in "
+        "a separate process.",
         (_INFERENCE,),
     ),
     "low_utilization.inference": Advice(
-        "Look for what the device waits for: input, launches from Python, or synchronisation. Requests that are put together "
-        "in a batch give it more work per launch.",
+        "Find what the device waits for: input, launches from Python, or synchronisation. Larger batches of "
+        "requests give it more work per launch.",
         (_INFERENCE,),
     ),
-    "memory_unused.inference": Advice(
-        "Put more requests together in a batch, or give a cache of keys and values more room."
-    ),
+    "memory_unused.inference": Advice("Use larger batches of requests, or a larger KV cache."),
     "memory_limit.inference": Advice(
-        "Run under torch.inference_mode(), which keeps no activations; load the weights in 16 bit or quantised; or take "
-        "fewer or shorter requests at once.",
+        "Use torch.inference_mode(), which stores no activations. Load the weights in 16 bit or quantised. Or "
+        "process fewer or shorter requests at once.",
         (_INFERENCE,),
     ),
-    "matrix_units.inference": Advice("Products run on them in 16 bit.", (AMP,)),
+    "matrix_units.inference": Advice("Matmuls use them in 16 bit.", (AMP,)),
     "matrix_units.bf16.inference": Advice(
         "Load the weights in bfloat16 (model.to(torch.bfloat16)), or use torch.autocast."
     ),
     "matrix_units.fp16.inference": Advice("Load the weights in float16 (model.half()), or use torch.autocast."),
 }
-"""What differs where a model is only run: no gradients, no optimizer, and requests in place of batches."""
+"""Advice that differs from training: no gradients, no optimizer, and requests instead of batches."""

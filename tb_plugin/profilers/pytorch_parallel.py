@@ -1,6 +1,7 @@
-"""How PyTorch's trainings on many devices name what they do.
+"""Names in traces of distributed PyTorch training.
 
-All by the sources that each line names (FSDP, pipelining and c10d: those of PyTorch 2.13); no real file with any is at hand.
+They come from the sources named at each line (FSDP, pipelining and c10d: PyTorch 2.13). No real trace was available
+to check them.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ PARALLEL = ParallelNames(
     ahead=r"^FSDP::\w*prefetch|^FullyShardedDataParallel\._\w*prefetch|partitioned_param_coordinator\.py\(\d+\): \w*prefetch",
     copying_in=r"^fsdp::(?:all_gather_copy_in|chunk_cat)$",
     copying_out=r"^FSDP::all_gather_copy_out|^fsdp::split_with_sizes_copy$",
-    # c10d's operators, and what its process groups call their work.
+    # c10d's operators, and the names of process group work.
     sending=r"^c10d::send$|^nccl:send\b",
     receiving=r"^c10d::recv_(?:any_source_)?$|^nccl:recv\b",
     exchanging=r"^nccl:coalesced$",
     # torch/distributed/pipelining/schedules.py
     micro_batch=r"^(?:Forward|Backward) \d+$|^Stage \d+ (?:Forward|Backward)",
-    # The ranges of PyTorch's optimizers; DeepSpeed's ZeRO-Offload, whose Adam runs on the host.
-    # What FSDP does around the forward pass of its root moves inputs to the device.
+    # Ranges of PyTorch's optimizers, and DeepSpeed's ZeRO-Offload, whose Adam runs on the host.
+    # FSDP's hooks around the root's forward pass move inputs to the device.
     offloading=r"^Optimizer\.step#|^FSDP::(?:pre_|post_|root_post_|all_gather|\w+_prefetch)"
     r"|^FullyShardedDataParallel\._(?:pre|post)_"
     r"|deepspeed[/\\]runtime[/\\]zero[/\\]stage\w+\.py\(\d+\): ",
     # vLLM, SGLang (moe_align_block_size, topk_softmax), Megatron (permute), AITER (moe_sorting).
     routing=r"(?i)moe_?align|moe_?sort|top_?k_?(?:softmax|gating)|grouped_?topk|moe_?(?:un)?permute|moe_?sum",
     experts=r"(?i)fused_?moe|moe_?gemm|_grouped_mm$|grouped_?gemm|groupedmatmul|matmul_ogs",
-    # DeepEP, Megatron's token dispatchers, and ranges that say so.
+    # DeepEP, Megatron's token dispatchers, and ranges with such names.
     dispatching=r"(?i)deep_ep::.*dispatch|token_dispatch|moe\S*dispatch|expert\S*dispatch",
     combining=r"(?i)deep_ep::.*combine|token_combine|moe\S*combine|expert\S*combine",
     # Megatron's parallel_state.py (TENSOR_MODEL_PARALLEL_GROUP, DATA_PARALLEL_GROUP_WITH_CP), DeviceMesh (mesh_tp,

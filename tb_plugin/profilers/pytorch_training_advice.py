@@ -1,7 +1,4 @@
-"""Advice for findings on PyTorch training.
-
-It is one file because it is one table of advice keys.
-"""
+"""Advice for PyTorch training, by advice key."""
 
 from __future__ import annotations
 
@@ -204,7 +201,7 @@ TRAINING = {
         (_CUDA_MEMORY,),
     ),
     "low_utilization": Advice(
-        "Look for what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
+        "Find what the device waits for: input, launches from Python, or synchronisation. A larger batch gives it "
         "more work per launch; check convergence.",
         (_TUNING,),
     ),
@@ -213,25 +210,30 @@ TRAINING = {
         "recording earlier: schedule(wait=1, warmup=1, ...). The host waits for that work."
     ),
     "low_utilization.initialisation": Advice(
-        "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). A process sets the driver up once."
+        "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). The driver is initialised "
+        "once per process."
     ),
     "low_utilization.capture": Advice(
-        "A graph is captured once. To see the steady state, start recording after that: schedule(wait=1, warmup=1, ...). "
-        "This recording names the kernels of replays, if it lies beside theirs in capture_traces/."
+        "A graph is captured once. To see the steady state, start recording after that: schedule(wait=1, warmup=1, "
+        "...). To name the kernels of replays, put this recording into capture_traces/ next to their trace."
     ),
-    "low_utilization.unlaunched": Advice("Record the CPU as well: profile(activities=[ProfilerActivity.CPU, ...])."),
+    "low_utilization.unlaunched": Advice("Record the CPU too: profile(activities=[ProfilerActivity.CPU, ...])."),
     "recording_began_mid_flight": Advice(
         "Start recording while the device is idle: call torch.cuda.synchronize() before, or start before "
         "the server receives requests."
     ),
-    "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),
-    "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
-    "matrix_units.fp16": Advice("Automatic mixed precision runs them in 16 bit: float16, with a gradient scaler."),
-    "matrix_units.tf32": Advice("TF32 takes one line: torch.set_float32_matmul_precision."),
+    "matrix_units": Advice("Automatic mixed precision runs matmuls and convolutions in 16 bit.", (AMP,)),
+    "matrix_units.bf16": Advice(
+        "Automatic mixed precision runs matmuls and convolutions in 16 bit; bfloat16 needs no loss scaling."
+    ),
+    "matrix_units.fp16": Advice(
+        "Automatic mixed precision runs matmuls and convolutions in 16 bit: float16, with a gradient scaler."
+    ),
+    "matrix_units.tf32": Advice('Enable TF32 with torch.set_float32_matmul_precision("high").'),
     "tf32_off": Advice(
         (
-            'Set torch.set_float32_matmul_precision("high") for matrix products and '
-            "torch.backends.cudnn.allow_tf32 = True for convolutions, unless 10-bit mantissas are too few."
+            'Set torch.set_float32_matmul_precision("high") for matmuls and torch.backends.cudnn.allow_tf32 = True '
+            "for convolutions, unless 10-bit mantissas are too few."
         ),
         (
             ("PyTorch: set_float32_matmul_precision", f"{DOCS}/generated/torch.set_float32_matmul_precision.html"),
@@ -329,7 +331,7 @@ TRAINING = {
     "redundant_copies": Advice(
         (
             "Create tensors in the layout in which they are used: remove .contiguous(), transpose late, and "
-            "reshape before a product instead of after it."
+            "reshape before a matmul instead of after it."
         ),
         (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
     ),
@@ -350,8 +352,8 @@ TRAINING = {
         (_CUDA_MEMORY,),
     ),
     "out_of_memory.pieces": Advice(
-        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and keep shapes constant: enough memory is reserved, but in "
-        "pieces.",
+        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and keep shapes constant: enough memory is reserved, "
+        "but it is fragmented.",
         (_CUDA_MEMORY,),
     ),
     "out_of_memory.cpu": Advice(
@@ -500,4 +502,3 @@ TRAINING = {
         "Call profiler.step() once per iteration to separate the warm-up from the rest."
     ),
 }
-"""What to do about findings on the training."""

@@ -1,8 +1,8 @@
-r"""How servers of language models (and makers of pictures) mark their iterations in a trace, as data.
+"""Step annotations of model servers.
 
-The forms were learnt from the sources beside them. ``checked`` names the real file in which a form was seen; a form
-without one is unchecked: no real file was at hand. Of frameworks that mark nothing there is no line: Text Generation
-Inference and xDiT write no such annotation that we know of (``TORCH_TRACE_STEPS`` takes a pattern of your own).
+``source`` names the source code of a form, ``checked`` the real trace that confirmed it. Without ``checked``, no
+real trace was available. Text Generation Inference and xDiT are not listed, because they write no annotations. For
+them, ``TORCH_TRACE_STEPS`` takes a custom pattern.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SGLANG = "https://github.com/sgl-project/sglang, python/sglang/srt/utils/profil
 _VLLM = "https://github.com/vllm-project/vllm, vllm/v1/worker/gpu_worker.py"
 _SGLANG_FILE = "AMD-AGI/TraceLens, tests, sglang_Qwen3-8B_decode.json.gz"
 
-# Newer versions of vLLM write the sum of the squares of each request's tokens behind "_".
+# Newer versions of vLLM append "_" and the sum of squared token counts per request.
 _TOKENS = r"(?P<{0}_tokens>\d+)(?:_\d+)*"
 _OF_PHASE = r"sq(?P<{0}_tokens>\d+)sk(?P<{0}_context>\d+)sqsq\d+sqsk\d+"
 
@@ -38,7 +38,7 @@ SERVING: tuple[StepPattern, ...] = (
         source=_SGLANG,
         checked=f"DECODE: {_SGLANG_FILE}",
     ),
-    # What SGLang adds where roofline_annotations was asked for.
+    # SGLang adds these fields if roofline_annotations is set.
     StepPattern(
         "SGLang",
         r"^step\[MIXED bs=\d+ c=(?P<prefill_requests>\d+) g=(?P<decode_requests>\d+) c_sq=(?P<prefill_tokens>\d+) "
@@ -60,7 +60,7 @@ SERVING: tuple[StepPattern, ...] = (
         source="https://github.com/vllm-project/vllm/pull/37524 (detailed_trace_annotation)",
         checked=f"decode: {_SGLANG_FILE}",
     ),
-    # Requests that were scheduled before: the rest of a long prompt counts as decoding here, the name does not tell.
+    # Cached requests include the rest of long prompts, which the name does not separate from decoding.
     StepPattern(
         "vLLM",
         r"^execute_new_(?P<prefill_requests>\d+)_cached_(?P<decode_requests>\d+)$",
@@ -84,25 +84,24 @@ SERVING: tuple[StepPattern, ...] = (
         mode="denoising",
         source="https://github.com/sgl-project/sglang, python/sglang/multimodal_gen (denoising_step_N)",
     ),
-    # A part of an iteration, which stands for it where nothing marks the whole.
+    # Part of an iteration, used if the whole iteration has no annotation.
     StepPattern(
         "vLLM",
         r"^gpu_model_runner: forward$",
         source="https://github.com/vllm-project/vllm, vllm/v1/worker/gpu_model_runner.py",
     ),
 )
-"""Of several that know a name the earlier counts first, and the others add what it leaves open."""
+"""If several patterns match a name, the first one wins, and later ones add missing fields."""
 
 MARKS: tuple[tuple[str, str], ...] = (
     ("vLLM", r"^execute_(?:\d+_)?(?:context|new|model)_"),
     ("SGLang", r"^step\["),
     ("TensorRT-LLM", r"^\[Executor\] _forward_step\b"),
 )
-"""How the marks of a server begin, whatever form the rest has: a mark that no pattern reads is named in a notice."""
+"""Prefixes of server annotations. A notice lists annotations that have a prefix but match no pattern."""
 
 ITERATING = (
     r"(?:^|[/\\])(?:vllm|sglang|tensorrt_llm|text_generation_server|lmdeploy|xfuser|diffusers[/\\]pipelines)[/\\]"
     r"[^\s(]*\.py\(\d+\): |^(?:vllm|sgl_kernel|trtllm)::"
 )
-"""Frames of servers and of pipelines of pictures, and operators of servers, by the names of their packages in their
-repositories. Unchecked: no real file of one that marks nothing was at hand."""
+"""Frames and operators of model servers and diffusion pipelines, by package name. Not checked with a real trace."""

@@ -1,4 +1,4 @@
-"""torch_npu's profiler: PyTorch's words, with the names that things have where the device is an Ascend NPU."""
+"""torch_npu's profiler for Ascend NPUs."""
 
 from __future__ import annotations
 
@@ -11,112 +11,107 @@ from tb_plugin.model.trace.recorder import NO_ADVICE, Advice, KernelFacts, Threa
 from tb_plugin.profilers.pytorch import PYTORCH
 
 _ACTIVITY = (
-    "It is recorded with torch_npu.profiler.ProfilerActivity.NPU in profile(activities=...), and read from "
-    "kernel_details.csv, trace_view.json or ascend_pytorch_profiler_*.db, which has to lie in the profile's folder."
+    "It is recorded with torch_npu.profiler.ProfilerActivity.NPU in profile(activities=...). It is read from "
+    "kernel_details.csv, trace_view.json or ascend_pytorch_profiler_*.db in the profile's folder."
 )
 _LEVEL = "Level1 records communication: experimental_config=_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)."
-_READ_FROM = "read from trace_view.json or ascend_pytorch_profiler_*.db, which has to lie in the profile's folder."
+_READ_FROM = "read from trace_view.json or ascend_pytorch_profiler_*.db in the profile's folder."
 _ON_HOST = f"recorded with torch_npu.profiler.ProfilerActivity.CPU, and {_READ_FROM}"
 _MEMORY = (
-    "They are recorded with torch_npu.profiler.profile(profile_memory=True), and read from operator_memory.csv or "
-    "ascend_pytorch_profiler_*.db, which has to lie in the profile's folder."
+    "They are recorded with torch_npu.profiler.profile(profile_memory=True). They are read from "
+    "operator_memory.csv or ascend_pytorch_profiler_*.db in the profile's folder."
 )
 _LAUNCHES = (
-    "Let the thread of the queue do more (TASK_QUEUE_ENABLE=2 in the environment; 0 turns the queue off, and so does "
-    "ASCEND_LAUNCH_BLOCKING=1), leave operators uncompiled (torch.npu.set_compile_mode(jit_compile=False)), bind processes "
-    "to cores (CPU_AFFINITY_CONF), and make fewer and larger kernels: the fused operators and optimizers of torch_npu "
+    "Set TASK_QUEUE_ENABLE=2, so that the queue thread does more work; 0 or ASCEND_LAUNCH_BLOCKING=1 turns the "
+    "queue off. Disable operator compilation (torch.npu.set_compile_mode(jit_compile=False)), and bind processes "
+    "to cores (CPU_AFFINITY_CONF). Use fewer, larger kernels: torch_npu's fused operators and optimizers "
     "(npu_fusion_attention, NpuFusedAdamW)."
 )
-_UNLAUNCHED = f"Launches are recorded with ProfilerActivity.CPU from ProfilerLevel.Level1 on, and {_READ_FROM}"
+_UNLAUNCHED = f"Launches are recorded with ProfilerActivity.CPU at ProfilerLevel.Level1 or higher, and {_READ_FROM}"
 RENAMED = {
     "torch.cuda.": "torch.npu.",
     "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
     "CUDA graphs": "captured graphs",
 }
-"""torch_npu mirrors torch.cuda: the same call, under its own name."""
+"""CUDA names and the NPU names that replace them in advice; torch_npu mirrors torch.cuda."""
 _WITHOUT = dict.fromkeys(("tf32_off", "matrix_units.tf32"), NO_ADVICE)
-"""What only devices of others have."""
 _OTHERS = re.compile(r"(?i)cuda|nvidia|cudnn")
-"""Documents that are about devices of others."""
 _COMPILED = "torch.compile(backend=torchair.get_npu_backend())"
 _OWN = {
-    "device_events_missing": Advice(
-        f"{_ACTIVITY} torch_npu.profiler.profiler.analyse() parses what was collected and not parsed."
-    ),
+    "device_events_missing": Advice(f"{_ACTIVITY} torch_npu.profiler.profiler.analyse() parses collected raw data."),
     "view.kernels": Advice(_ACTIVITY),
     "view.launches": Advice(
-        "They are recorded with ProfilerActivity.CPU and ProfilerActivity.NPU from ProfilerLevel.Level1 on, and "
-        f"{_READ_FROM}"
+        "They are recorded with ProfilerActivity.CPU and ProfilerActivity.NPU at ProfilerLevel.Level1 or higher, "
+        f"and {_READ_FROM}"
     ),
     "view.idle": Advice(_ACTIVITY),
     "view.operators": Advice(f"They are {_ON_HOST}"),
-    "view.stacks": Advice(f"They are {_ON_HOST} Python calls need with_stack=True as well."),
+    "view.stacks": Advice(f"They are {_ON_HOST} Python calls also need with_stack=True."),
     "view.backward": Advice(f"Operators of steps that call backward() are {_ON_HOST}"),
     "view.distributed": Advice(_LEVEL),
     "view.memory": Advice(_MEMORY),
     "memory_missing": Advice(_MEMORY),
     "python_bound": Advice(
-        "Take this work out of the loop, do it with tensors on the device, or in a worker of the DataLoader; "
-        f"{_COMPILED} leaves the Python between operators out."
+        f"Move this work out of the loop, to tensors on the device, or to a DataLoader worker. {_COMPILED} removes "
+        "Python between operators."
     ),
     "python_bound.inference": Advice(
-        f"{_COMPILED} leaves the Python between operators out, torch.inference_mode() the bookkeeping of autograd. Else "
-        "take this work out of the loop, or do it with tensors on the device; requests that are put together share it."
+        f"{_COMPILED} removes Python between operators; torch.inference_mode() removes autograd overhead. "
+        "Otherwise move this work out of the loop, or to tensors on the device. Larger batches of requests share "
+        "it."
     ),
     "slow_first_step": Advice(
-        "Let the profiler wait: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators that are compiled for "
-        "each shape take their time once: torch.npu.set_compile_mode(jit_compile=False) runs the ready ones.",
+        "Skip the first steps: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators are compiled "
+        "once per shape; torch.npu.set_compile_mode(jit_compile=False) uses precompiled ones.",
     ),
     "matrix_alignment": Advice(
-        "Pad the dimension to the next multiple of 16, the edge of what a cube unit multiplies at once: the vocabulary, "
-        "the number of classes, the width of a layer, or the length of a batch (pad_to_multiple_of=16)."
+        "Pad the dimension to a multiple of 16, the tile size of a cube unit: vocabulary, number of classes, layer "
+        "width, or sequence length (pad_to_multiple_of=16)."
     ),
     "unfused_attention": Advice(
         "Call torch_npu.npu_fusion_attention, or torch.nn.functional.scaled_dot_product_attention "
         '(attn_implementation="sdpa" in Transformers).'
     ),
-    "unfused_optimizer": Advice(
-        "Use an optimizer that updates all parameters at once: torch_npu.optim.NpuFusedAdamW and its likes, else "
-        "foreach=True."
-    ),
+    "unfused_optimizer": Advice("Use a fused optimizer such as torch_npu.optim.NpuFusedAdamW, or foreach=True."),
     "unfused_kernels": Advice(
-        f"{_COMPILED} fuses such runs. Activations and norms that are written out often exist as one operator "
-        "(nn.functional.gelu, torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
+        f"{_COMPILED} fuses such runs. Many activations and norms also exist as one operator (nn.functional.gelu, "
+        "torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
     ),
     "redundant_copies.convolutions": Advice(
-        "Keep tensors in the format that convolutions ask for (torch_npu.npu_format_cast): TransData kernels copy them else.",
+        "Keep tensors in the format that convolutions need (torch_npu.npu_format_cast). Otherwise TransData "
+        "kernels convert them.",
     ),
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),
-    "unlaunched": Advice(f"{_UNLAUNCHED} What was queued before the recording has none."),
-    "low_utilization.unlaunched": Advice(f"{_UNLAUNCHED} They tell what the device waits for."),
+    "unlaunched": Advice(f"{_UNLAUNCHED} Work queued before the recording has no recorded launch."),
+    "low_utilization.unlaunched": Advice(f"{_UNLAUNCHED} They show what the device waits for."),
     "fallback_cores": Advice(
-        "Give the operator types that AI cores have kernels for (int32 for int64, float32 for float64), use another operator "
-        "for the same, or compute it once, outside of the loop. Newer versions of CANN have more kernels."
+        "Use types that AI cores support (int32 instead of int64, float32 instead of float64), or another "
+        "operator. Or compute the result once, outside the loop. Newer versions of CANN support more operators on "
+        "AI cores."
     ),
     "conversions": Advice(
-        "Let tensors keep their layout: compare both settings of torch.npu.config.allow_internal_format, and give weights "
-        "theirs once (torch_npu.npu_format_cast()). Leave out pairs of .transpose() and .contiguous(), and cast once: one "
-        "torch.autocast around the pass, or model.to(torch.bfloat16)."
+        "Keep tensor layouts constant: compare both settings of torch.npu.config.allow_internal_format, and "
+        "convert weights once (torch_npu.npu_format_cast()). Remove pairs of .transpose() and .contiguous(). Cast "
+        "once: one torch.autocast around the pass, or model.to(torch.bfloat16)."
     ),
     "low_frequency": Advice(
-        "Look at temperature and power of the device (npu-smi info -t temp, -t power), at its cooling, and at what else runs "
-        "on the node. Compare the other ranks: one slow device slows all of them."
+        "Check temperature and power (npu-smi info -t temp, -t power), cooling, and other processes on the node. "
+        "Compare the other ranks: one slow device slows down all of them."
     ),
     "memory_bound": Advice(
-        "Compute more with each byte: fused operators (npu_fusion_attention, npu_swiglu, npu_rms_norm, NpuFusedAdamW), 16 "
-        "bit, a larger batch for products of matrices."
+        "Compute more per byte: use fused operators (npu_fusion_attention, npu_swiglu, npu_rms_norm, "
+        "NpuFusedAdamW), 16 bit, or a larger batch for matmuls."
     ),
     "small_packets": Advice(
-        "Send more at once: larger buckets (DistributedDataParallel(bucket_cap_mb=...), the bucket sizes of the training "
-        "framework), one flat tensor for several small ones, fewer and larger pipeline messages."
+        "Send more data at once: use larger buckets (DistributedDataParallel(bucket_cap_mb=...) or the training "
+        "framework's setting). Merge small tensors into one flat tensor, and use fewer, larger pipeline messages."
     ),
-    "matrix_units": Advice("Automatic mixed precision (torch.npu.amp) runs products in 16 bit, on the cube units."),
+    "matrix_units": Advice("Automatic mixed precision (torch.npu.amp) runs matmuls in 16 bit on the cube units."),
 }
 
 
 def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
-    """What PyTorch's profiler advises, in torch_npu's names and without documents about CUDA."""
     made = {}
     for key, one in advice.items():
         todo = one.todo
@@ -129,11 +124,11 @@ def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
 
 KERNELS = KernelFacts(
     type=("Type",),
-    # Level0 leaves the first one out; types of tasks tell the second one.
+    # Level0 omits the first one. The second one follows from task types.
     core=("Accelerator Core", "Core by Task Type"),
     shapes=("Input Shapes",),
     step=("Step Id",),
-    # operator_details.csv counts these two as work with AI Core, and no MIX_AIC and MIX_AIV, which run there as well.
+    # operator_details.csv counts these as AI Core work, but not MIX_AIC and MIX_AIV, which also run there.
     counted=("AI_CORE", "AI_VECTOR_CORE", "AI_CORE or AI_VECTOR_CORE"),
     counted_word="AI Core",
     first=("Type", "Accelerator Core", "Wait Time(us)", "Block Dim", "Block Num", "Input Shapes"),
@@ -146,7 +141,7 @@ TORCH_NPU = replace(
     advice=_translated(PYTORCH.advice),
     packages=(*PYTORCH.packages, "torch_npu"),
     numbers_operators=False,
-    # The thread that launches what others queue.
+    # This thread launches operators queued by other threads.
     threads=(ThreadRole("Task queue", events=r"^Dequeue@"), *PYTORCH.threads),
     kernels=KERNELS,
     ranges_are_calls=True,

@@ -1,4 +1,4 @@
-"""Rules: one module each, found by its name."""
+"""Rules, one module each, found by module name."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @cache
 def rule_ids() -> tuple[str, ...]:
-    """Returns the ids of all rules, in alphabetical order. Imports none of them."""
+    """Returns the ids of all rules in alphabetical order, without importing the rules."""
     return tuple(public_modules(__path__[0]))
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Returns all rules, causes before their effects. Imports them: call it only to compute or to list findings."""
+    """Returns all rules in order of precedence, and imports their modules."""
     rules: list[Rule] = [importlib.import_module(f"{__name__}.{name}").RULE for name in rule_ids()]
     return tuple(sorted(rules, key=lambda rule: (rule.order, rule.id)))
 
 
 @cache
 def regular_rules() -> tuple[Rule, ...]:
-    """Returns the rules that look at every trace: all but fallbacks."""
+    """Returns all rules except fallbacks, which run only if other findings explain too little."""
     return tuple(rule for rule in all_rules() if not rule.is_fallback)

@@ -1,4 +1,4 @@
-"""Findings of one view, about memory."""
+"""Declarations of the memory view's findings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A finding of a view: what docs/reference/rules.md says about it. Texts are Markdown sentences."""
+    """A finding of the memory view, with its texts for docs/reference/rules.md in Markdown."""
 
     id: str
     detects: str
@@ -14,10 +14,10 @@ class Check(msgspec.Struct, frozen=True):
     severity: str
     notes: str = ""
     cases: tuple[str, ...] = ("",)
-    """Cases with advice of their own; "" is the usual one."""
+    """Cases with separate advice; "" is the default case."""
 
     def advice_key(self, case: str = "") -> str:
-        """Returns the key of its advice in ``profilers``. Raises KeyError for a case that is not declared."""
+        """Returns the key of its advice in ``profilers``. Raises KeyError for an undeclared case."""
         if case not in self.cases:
             raise KeyError(f"{self.id} declares no advice for the case {case!r}.")
         return f"{self.id}.{case}" if case else self.id

@@ -1,4 +1,4 @@
-"""Collectives of steps: how long nothing hides each, which reduce gradients, and what of these the backward pass hides."""
+"""Exposed collectives of steps, and gradient reductions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.collective_names import collective_name
-from tb_plugin.analysis.communication import communicates, communicating, computing, exposed
+from tb_plugin.analysis.communication import communication_ranges, computation_ranges, exposed_ranges, is_communication
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, name_matches
-from tb_plugin.analysis.reported_collectives import around, reported_collectives, that
+from tb_plugin.analysis.reported_collectives import enclosing_operator, matching_names, reported_collectives
 from tb_plugin.analysis.selection import steps_of
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import covered_before, measure, measure_within, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 
@@ -23,55 +23,52 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ONE_RANK = "One rank's trace cannot separate waiting from transfer."
-"""A collective that waits and one that moves data look alike on one rank."""
 _LEAST_SHARE = 0.01
-"""Where less of the steps is communication that nothing hides, no rule speaks of it, and nothing more is worked out."""
+"""Minimum share of exposed communication in the steps; below it, no rule about collectives applies."""
 _REDUCES = ("all_reduce", "reduce_scatter", "reduce")
-"""What gradients go through."""
 
 
 class Collectives(msgspec.Struct, frozen=True, eq=False):
-    """Collectives that begin in the steps, in order of their begins; nanoseconds."""
+    """Collectives that start in the steps, sorted by start time; times in nanoseconds."""
 
     row: Int64
     step: Int64
-    """Position of the step."""
     dur_ns: Int64
     bare_ns: Int64
-    """How long nothing computed or copied meanwhile."""
+    """Exposed time: no compute and no copy runs."""
     what: Int64
-    """String id of what it is called."""
+    """String id of the collective's name."""
     bytes: Int64
-    """What it moves, -1 = not stated."""
+    """Bytes moved, -1 = unknown."""
     group: Int64
-    """String id of the process group's name, -1 = not stated."""
+    """String id of the process group's name, -1 = unknown."""
     is_gradient: Bool
-    """It reduces gradients on a device: the rest of the backward pass needs no result of it."""
+    """Whether the collective reduces gradients on a device. The rest of the backward pass does not need its result."""
     is_serial: Bool
-    """It does so on the stream that computes."""
+    """Whether the collective reduces gradients on the compute stream."""
     ready_ns: Int64
-    """Of gradients: how much of the trace had been computed when they were there."""
+    """Compute time in the trace before the collective's gradients are available; only valid if ``is_gradient``."""
     until_ns: Int64
-    """Of gradients: how much of the trace has been computed when their step's backward pass is over."""
+    """Compute time in the trace before the end of the step's backward pass; only valid if ``is_gradient``."""
 
     def of(self, rows: Bool | Int64) -> Collectives:
-        """Returns some of them."""
+        """Returns the selected collectives."""
         return Collectives(*(getattr(self, field)[rows] for field in self.__struct_fields__))
 
 
-@remembered
+@cached_by_argument
 def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collectives:
-    """Returns the collectives of the steps with these labels, None = all; none where one process drives several devices.
+    """Returns the collectives of the steps with these labels, None = all.
 
-    There they copy the model.
+    Returns none for DataParallel, whose collectives copy the model.
     """
     steps = steps_of(trace, chosen)
     rows = np.empty(0, np.int64)
     if trace.is_collective.any() and not is_data_parallel(trace):
-        rows = np.flatnonzero(communicates(trace))
+        rows = np.flatnonzero(is_communication(trace))
     step = steps.at(trace.start_ns[rows])
     rows, step = rows[step != MISSING], step[step != MISSING]
-    bare = measure_within(exposed(trace), trace.start_ns[rows], trace.ends(rows)) if len(rows) else rows
+    bare = measure_within(exposed_ranges(trace), trace.start_ns[rows], trace.ends(rows)) if len(rows) else rows
     if bare.sum() <= _LEAST_SHARE * measure(union(steps.start_ns, steps.end_ns)):
         rows, step, bare = rows[:0], step[:0], bare[:0]
     what, moved, name = reported_collectives(trace, rows)
@@ -83,14 +80,13 @@ def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collective
 
 
 def is_data_parallel(trace: TraceTable) -> bool:
-    """Returns whether one process drives several devices with copies of a model."""
+    """Returns whether one process drives several devices with copies of the model (DataParallel)."""
     if trace.strings.find(DATA_PARALLEL) == MISSING:
         return False
     return len(np.unique(trace.device[trace.device != MISSING])) > 1
 
 
 def _computes(trace: TraceTable, rows: Int64) -> Bool:
-    """Which collectives run on a stream that does most of the computation of its device."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective) if len(rows) else rows
     streams = hardware_streams(trace)
     stream = sum_by(streams.of[kernels], trace.dur_ns[kernels], len(streams.names))
@@ -100,29 +96,28 @@ def _computes(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tuple[Bool, Int64, Int64]:
-    """Which collectives reduce gradients, what had been computed when these were there, and when the pass was over.
+    """Finds gradient reductions: a mask, ``ready_ns`` and ``until_ns``, as in ``Collectives``.
 
-    Those do that the engine launches when it has added a gradient, those of operators that the recorder knows to reduce
-    gradients as soon as they are there, and those that follow the backward pass at once.
+    ``AccumulateGrad`` or a known reducing operator launches them, or they directly follow the backward pass.
     """
     reduces = (trace.kind[rows] == EventKind.KERNEL) & (trace.launch[rows] != MISSING)
-    reduces &= that(trace, what, lambda text: collective_name(text) in _REDUCES)
+    reduces &= matching_names(trace, what, lambda text: collective_name(text) in _REDUCES)
     nothing = np.zeros(len(rows), np.int64)
     if not reduces.any():
         return reduces, nothing, nothing
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective & (trace.launch != MISSING))
     begins, ends = _backward(trace, steps, kernels)
-    step, begin, work = steps.at(trace.start_ns[rows]), trace.start_ns[rows], computing(trace)
+    step, begin, work = steps.at(trace.start_ns[rows]), trace.start_ns[rows], computation_ranges(trace)
     reduces &= (ends != MISSING)[step]
     hooked = reduces & _in_hooks(trace, rows)
-    called = name_matches(trace, trace.recorder.operators.reducing)[around(trace, rows)] & (
-        around(trace, rows) != MISSING
+    called = name_matches(trace, trace.recorder.operators.reducing)[enclosing_operator(trace, rows)] & (
+        enclosing_operator(trace, rows) != MISSING
     )
     hooked |= reduces & called & (begin >= begins[step]) & (begin < ends[step])
     until = covered_before(work, ends[step])
     after = reduces & ~hooked & (begin >= ends[step]) & (covered_before(work, begin) == until)
     ready = np.where(hooked, covered_before(work, _given(trace, rows, kernels)), until)
-    # Where none was launched in the pass, gradients are taken to be ready evenly over it, as they are to be reduced.
+    # Without launches during the backward pass, gradients are assumed to become available evenly over it.
     share = _running(step, np.where(after, trace.dur_ns[rows], 0), len(ends))
     earliest = covered_before(work, begins[step])
     evenly = earliest + np.ceil((until - earliest) * share).astype(np.int64)
@@ -130,14 +125,14 @@ def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tup
 
 
 def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, Int64]:
-    """When the last backward pass of each step begins and ends on its device; -1 = there is none."""
+    """Start and end of the last backward pass of each step on the device; -1 = none."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     backward = in_backward(trace, operators, forward_operators(trace, operators))[trace.operator[kernels]]
     of = steps.at(trace.start_ns[kernels])
     begins, ends = (np.full(len(steps.label), MISSING, np.int64) for _ in range(2))
     mine = kernels[backward & (of != MISSING)]
     np.maximum.at(ends, of[backward & (of != MISSING)], trace.ends(mine))
-    # It begins after what is computed before it, as the forward pass is.
+    # It starts after the preceding compute, such as the forward pass.
     other = ~backward & (of != MISSING) & (trace.start_ns[kernels] < np.append(ends, 0)[of])
     np.maximum.at(begins, of[other], trace.ends(kernels[other]))
     begins = np.maximum(begins, steps.start_ns)
@@ -145,17 +140,17 @@ def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, I
 
 
 def _in_hooks(trace: TraceTable, rows: Int64) -> Bool:
-    """Which rows were launched where the engine adds a gradient."""
+    """Whether each row was launched while the autograd engine accumulates a gradient."""
     adds = np.append(trace.strings.where(lambda text: backward_label(text) == ADDS_GRADIENT), False)
-    found, at = np.zeros(len(rows), np.bool_), around(trace, rows)
+    found, at = np.zeros(len(rows), np.bool_), enclosing_operator(trace, rows)
     while (at != MISSING).any():
         found |= adds[np.append(trace.name, MISSING)[at]]
-        at = around(trace, at)
+        at = enclosing_operator(trace, at)
     return found
 
 
 def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
-    """When the computation that a device had been given before each collective had ended, and it was launched."""
+    """Time at which each collective could start: it is launched, and all kernels launched before it have ended."""
     found = trace.start_ns[rows].copy()
     for device in np.unique(trace.device[rows]).tolist():
         work = kernels[trace.device[kernels] == device]
@@ -170,7 +165,7 @@ def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
 
 
 def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
-    """The share of the values of its step up to each, which is in order of steps."""
+    """Running total of ``values`` within each step, as a share of the step's total. Rows are sorted by step."""
     total = sum_by(step, values, count)
     before = np.cumsum(total) - total
     share: npt.NDArray[np.float64] = (np.cumsum(values) - before[step]) / np.maximum(total[step], 1)
@@ -178,10 +173,10 @@ def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
 
 
 def left_over(found: Collectives, dur_ns: Int64, count: int) -> Int64:
-    """Returns by step how long reducing its gradients goes on after its backward pass, if each begins when it can.
+    """Returns how long gradient reduction continues after the backward pass, per step, in nanoseconds.
 
-    One begins when its gradients are there and the one before it has ended; computation is not held up. When the last
-    gradients are there, at least one collective is still to come: the longest is taken.
+    Each collective starts when its gradients are available and the previous one has ended. The result is at least
+    the longest collective.
     """
     total = sum_by(found.step, dur_ns, count)
     after = (np.cumsum(total))[found.step] - np.cumsum(dur_ns) + dur_ns
@@ -192,12 +187,14 @@ def left_over(found: Collectives, dur_ns: Int64, count: int) -> Int64:
 
 
 def first_of(found: Collectives, most_ns: Int64) -> Int64:
-    """Returns how much of what nothing hides goes from each if so much goes from all of a step, the first ones first."""
+    """Returns the exposed time saved in each collective if ``most_ns`` is saved per step, earliest collectives
+    first.
+    """
     total = sum_by(found.step, found.bare_ns, len(most_ns))
     before = np.cumsum(found.bare_ns) - found.bare_ns - (np.cumsum(total) - total)[found.step]
     return np.clip(most_ns[found.step] - before, 0, found.bare_ns)
 
 
 def could_hide(trace: TraceTable, steps: Steps) -> Int64:
-    """Returns by step how long no communication is under way."""
-    return steps.end_ns - steps.start_ns - measure_within(communicating(trace), steps.start_ns, steps.end_ns)
+    """Returns the time per step without any communication, in nanoseconds."""
+    return steps.end_ns - steps.start_ns - measure_within(communication_ranges(trace), steps.start_ns, steps.end_ns)

@@ -1,4 +1,4 @@
-"""Rules that a person does not want to hear of: dismissed in a link, or for all by a file of the log directory."""
+"""Rules dismissed by the user or in the log directory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tb_plugin.payloads import Notice
 from tb_plugin.rules import rule_ids
 
 METRICS = Metrics(
-    define("", "text", {"ignored_rules": ("Names", "Names in ``torch_trace_ignore`` without a rule.")}),
+    define("", "text", {"ignored_rules": ("Names", "Unknown rule ids in ``torch_trace_ignore``.")}),
 )
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Ids of rules that are left out: those of the question, and those of the log directory, unknown ones among them."""
+    """Ids of skipped rules. ``ignored`` comes from the log directory and may contain unknown ids."""
 
     dismissed: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -25,13 +25,15 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 def left_out(params: Params) -> LeftOut:
-    """Returns what a question leaves out (``without``, ids with commas between), and its log directory."""
+    """Returns the rules skipped by the query parameter ``without`` (ids separated by commas) and by the log
+    directory.
+    """
     named = {rule for text in params.values("without") for rule in text.split(",")}
     return LeftOut(tuple(sorted(named & set(rule_ids()))), params.ignored)
 
 
 def unknown_notices(out: LeftOut) -> list[Notice]:
-    """Returns a notice where the file of the log directory names what is no rule."""
+    """Returns a notice if the file of the log directory names unknown rules."""
     unknown = [rule for rule in out.ignored if rule not in rule_ids()]
     if not unknown:
         return []

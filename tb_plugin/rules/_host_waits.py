@@ -1,4 +1,4 @@
-"""Calls in which the host waits for a device, and what for: each of them is the matter of one rule at most."""
+"""Host calls that wait for a device, by reason."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_operators
-from tb_plugin.analysis.blocking_calls import handovers, profiler_waits, waits_for_device
+from tb_plugin.analysis.blocking_calls import profiler_waits, thread_handovers, waits_for_device
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.copy_directions import copy_texts, directions_of
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, roles_of
-from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
+from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, contains, intersect, join, measure, measure_within, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
@@ -28,51 +28,50 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 _HTOD = 0
-"""Position of "host to device" in the directions of copies."""
 _PAGEABLE = "pageable"
 OFTEN = 0.5
-"""Share of the steps in which a call has to be made: once in many steps, as when something is saved, is fine."""
+"""Minimum share of the steps with the call. Rarer waits, such as for checkpoints, are fine."""
 _MOSTLY = 0.9
-"""An operator that takes hardly longer than a wait is there for it: ``aten::item`` around ``aten::_local_scalar_dense``."""
+"""Minimum share of an operator's duration spent waiting for it to count as a wait, such as ``aten::item``."""
 _PARTLY = 0.25
-"""An operator that waits for less of its time does something else: a convolution that copies one value."""
+"""Minimum share of an operator's duration spent waiting; below it, the operator does other work too."""
 _DEEP = 32
-"""So many operators around a call are looked at: they hardly nest deeper."""
+"""Maximum nesting depth of operators."""
 
 
 class For(IntEnum):
-    """What the host waits for."""
+    """Reasons why the host waits."""
 
     RESULT = 0
-    """A value of the device, or that all work has ended."""
+    """The host waits for a device value, or for all device work to end."""
     COPY = 1
-    """A copy from its own memory to a device."""
+    """The host waits for a copy from host memory to a device."""
     BACKWARD = 2
-    """An operator of the backward pass waits, and the operator of the forward pass behind it does not."""
+    """A backward operator waits, but its forward operator does not."""
     OTHERS = 3
-    """The data loader, the driver or the profiler waits, not the training itself."""
+    """The data loader, the driver or the profiler waits."""
 
 
 class HostWaits(msgspec.Struct, frozen=True, eq=False):
-    """Calls of a trace in which the host waits, in order of ``row``, and what each waits for."""
+    """Calls in which the host waits, sorted by row, with their reasons."""
 
     row: Int64
     why: Int64
     copy: Int64
-    """A copy to a device that the call makes or that the operator around it has made, -1 = none."""
+    """Row of a copy to a device, launched by the call or by its enclosing operator; -1 = none."""
     place: Int64
-    """The innermost operator around the call, else the call itself: calls of one place are one wait."""
+    """Row of the innermost enclosing operator, else of the call. Calls with the same place are one wait."""
 
     def of(self, why: For) -> Int64:
-        """Returns the positions of the calls that wait for this."""
+        """Returns the indices of the calls with this reason."""
         return np.flatnonzero(self.why == why)
 
 
-@remembered
+@cached_by_argument
 def copies_to_device(trace: TraceTable) -> Int64:
-    """Returns the copies from memory of the host to a device whose calls are recorded.
+    """Returns the rows of copies from host to device with a recorded launch.
 
-    What was offloaded is no input: a rule of its own speaks of its way back.
+    Copies of offloaded tensors are excluded; ``offload_copies`` covers them.
     """
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     roles = roles_of(trace)
@@ -81,17 +80,17 @@ def copies_to_device(trace: TraceTable) -> Int64:
 
 
 def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
-    """Returns which copies are said to be of memory that a device cannot read by itself."""
+    """Returns whether the profiler reports each copy as one from pageable memory."""
     texts = trace.strings.take(copy_texts(trace, copies))
     found: Bool = pc.match_substring(texts, _PAGEABLE, ignore_case=True).to_numpy(zero_copy_only=False)
     return found
 
 
-@remembered
+@cached_by_argument
 def host_waits(trace: TraceTable) -> HostWaits:
     """Returns the calls in which the host waits for a device.
 
-    A copy from pageable memory holds its call up until the memory has been read, whatever the call is named.
+    A call that copies from pageable memory blocks until the memory has been read, even if its name says "async".
     """
     copies = copies_to_device(trace)
     call = trace.launch[copies]
@@ -112,14 +111,16 @@ def host_waits(trace: TraceTable) -> HostWaits:
 
 
 def _of_others(trace: TraceTable, row: Int64) -> Bool:
-    """Which calls are made by another call, by the data loader, by the profiler, or for a thread that waits itself."""
+    """Whether each call is nested in another call, in the data loader or in the profiler, or runs for a waiting
+    thread.
+    """
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
     theirs = np.flatnonzero(
-        name_matches(trace, matched(DATALOADER)) | name_matches(trace, trace.recorder.host.profiling)
+        name_matches(trace, search_pattern(DATALOADER)) | name_matches(trace, trace.recorder.host.profiling)
     )
     hosts = theirs[of_kind(trace.kind[theirs], EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)]
-    found: Bool = nested | np.isin(trace.track[row], handovers(trace)[1])
+    found: Bool = nested | np.isin(trace.track[row], thread_handovers(trace)[1])
     for track in np.unique(trace.track[hosts]).tolist():
         mine = hosts[trace.track[hosts] == track]
         at = trace.track[row] == track
@@ -128,9 +129,9 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
 
 
 def _in_backward(trace: TraceTable, row: Int64) -> Bool:
-    """Which calls an operator makes that works in another way where results have to be reproducible."""
+    """Whether each call is made by a backward operator that waits only in deterministic mode."""
     found = np.zeros(len(row), np.bool_)
-    node = _around(trace, row, name_matches(trace, matched(BACKWARD)))
+    node = _around(trace, row, name_matches(trace, search_pattern(BACKWARD)))
     inside = np.flatnonzero(node != MISSING)
     if not len(inside) or not trace.recorder.host.deterministic:
         return found
@@ -145,7 +146,6 @@ def _in_backward(trace: TraceTable, row: Int64) -> Bool:
 
 
 def _around(trace: TraceTable, row: Int64, chosen: Bool) -> Int64:
-    """The innermost of the chosen operators around each row, -1 = none."""
     found = np.full(len(row), MISSING, np.int64)
     operator = trace.operator[row].astype(np.int64)
     for _ in range(_DEEP):
@@ -159,7 +159,7 @@ def _around(trace: TraceTable, row: Int64, chosen: Bool) -> Int64:
 
 
 def _with_around(trace: TraceTable, row: Int64) -> Bool:
-    """Which operators any of these rows lies in."""
+    """Mask of the operators that enclose any of these rows."""
     flags = np.zeros(len(trace), np.bool_)
     operator = trace.operator[row]
     for _ in range(_DEEP):
@@ -171,8 +171,8 @@ def _with_around(trace: TraceTable, row: Int64) -> Bool:
     return flags
 
 
-def outermost(trace: TraceTable, place: Int64) -> Int64:
-    """Returns for each place the outermost operator around it that does hardly anything else."""
+def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
+    """Returns, for each place, the outermost enclosing operator that does hardly anything else."""
     for _ in range(_DEEP):
         outer = trace.operator[place]
         hardly = (outer != MISSING) & (trace.dur_ns[place] >= _MOSTLY * trace.dur_ns[outer])
@@ -182,38 +182,39 @@ def outermost(trace: TraceTable, place: Int64) -> Int64:
     return place
 
 
-def around(s: Scene, row: Int64, place: Int64) -> Ranges:
-    """Returns when the host is in these calls, or after them, while a device idles, in operators that are there for them."""
+def wait_ranges(s: Scene, row: Int64, place: Int64) -> Ranges:
+    """Returns host time in these calls.
+
+    Operators that exist only to wait are included while a device is idle afterwards.
+    """
     trace, waits = s.trace, s.covered(row)
     of = group(place)
     mostly = of.sum(trace.dur_ns[row])[of.of] >= _PARTLY * trace.dur_ns[place]
-    return join(waits, intersect(s.covered(outermost(trace, place[mostly])), s.with_idle(waits)))
+    return join(waits, intersect(s.covered(top_level_waiter(trace, place[mostly])), s.with_idle(waits)))
 
 
 class Waiting(msgspec.Struct, frozen=True, eq=False):
-    """Calls of the chosen steps that wait for one thing, made in enough of them to be worth a finding."""
+    """Calls of the selected steps that wait for one reason, in at least half of the steps."""
 
     row: Int64
     place: Int64
-    """As in HostWaits."""
     copies: Int64
-    """Copies that they make."""
     time_ns: int
-    """How long they wait, without what the profiler holds up."""
+    """Total wait without waits for the profiler."""
     least: Change
-    """The waits go."""
+    """Change without the waits."""
     most: Change
-    """So do the operators around them that do hardly anything else, and the copies."""
+    """Change without the waits, their copies, and enclosing operators that do hardly anything else."""
 
 
-def waiting(s: Scene, why: For) -> Waiting | None:
-    """Returns the calls that wait for this, None where a step would hardly be shorter without them."""
+def waiting_calls(s: Scene, why: For) -> Waiting | None:
+    """Returns the calls that wait for this reason, None if fixing them saves nothing significant."""
     trace, waits = s.trace, host_waits(s.trace)
     at = waits.of(why)
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
     at = at[_regular(s, waits.row[at], waits.place[at])]
     row, place = waits.row[at], waits.place[at]
-    whole, copies = around(s, row, place), _copies_of(trace, row)
+    whole, copies = wait_ranges(s, row, place), _copies_of(trace, row)
     if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
         return None
     time = int(
@@ -223,7 +224,7 @@ def waiting(s: Scene, why: For) -> Waiting | None:
 
 
 def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
-    """Returns which calls belong to those of one line and name that are made in enough of the steps."""
+    """Whether the line and name of each call occur in at least ``OFTEN`` of the steps."""
     trace, count = s.trace, len(s.steps.label)
     made = group(code_lines(trace).of[calls], trace.name[place])
     step = np.searchsorted(s.steps.start_ns, trace.start_ns[calls], side="right")
@@ -232,13 +233,12 @@ def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
     return found
 
 
-def times(place: Int64) -> int:
-    """Returns how many waits calls at these places are."""
+def count_text(place: Int64) -> int:
+    """Returns the number of distinct waits."""
     return len(np.unique(place))
 
 
 def _copies_of(trace: TraceTable, calls: Int64) -> Int64:
-    """Returns the copies that these calls make."""
     made = np.zeros(len(trace) + 1, np.bool_)
     made[calls] = True
     found: Int64 = np.flatnonzero((trace.kind == EventKind.MEMCPY) & made[trace.launch])

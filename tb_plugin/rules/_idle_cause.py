@@ -28,11 +28,11 @@ METRICS = OF_RULES.adding(
 )
 
 PIECES = 200
-"""So many of the longest pieces of a cause say what the host did meanwhile."""
+"""Number of longest idle periods for which host activity is collected."""
 
 
 class LargestCause(msgspec.Struct, frozen=True):
-    """A cause of idle time, with the sentence, the figures and the link of a finding."""
+    """The largest idle cause, with the finding's sentence, figures and link."""
 
     text: str
     figures: tuple[Figure, ...]
@@ -41,8 +41,8 @@ class LargestCause(msgspec.Struct, frozen=True):
     time_ns: int = 0
 
 
-def window(s: Scene) -> str:
-    """Returns the words for the time that utilization is about."""
+def window_words(s: Scene) -> str:
+    """Returns the name of the time range that utilization refers to."""
     words = "the steps" if s.trace.steps.recorded else "the recording"
     return f"{words} without unrecorded work" if s.breakdown.parts[UNRECORDED].any() else words
 
@@ -75,7 +75,7 @@ def largest_cause(s: Scene, device: str) -> LargestCause:
 
 
 def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
-    """What the threads that launched the next work were in longest during the longest pieces of a cause, and around it."""
+    """Host event, operator and Python line with the most time during the longest idle periods of a cause."""
     from tb_plugin.analysis.idle.account import idle_account
 
     trace, account = s.trace, idle_account(s.trace, device)
@@ -94,7 +94,7 @@ def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
     texts = trace.strings.take(names).to_pylist()
     most = min(range(len(names)), key=lambda i: (-total[i], texts[i]))
     found = {"idle_host": str(texts[most])}
-    # Of that name the longest piece tells whose it is.
+    # The longest event of that name gives operator and line.
     event = int(row[np.flatnonzero(name == names[most])[0]])
     around = int(trace.operator[event])
     if around != MISSING and trace.name[around] != trace.name[event]:

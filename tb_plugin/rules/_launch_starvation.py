@@ -1,4 +1,4 @@
-"""A device that waits for launches: what two rules look at, one for the launches' sake and one for that of the batch."""
+"""Devices that wait for launches, for two rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.causes import HOST, Cause
-from tb_plugin.analysis.idle.host import occupied
+from tb_plugin.analysis.idle.host import delaying_ranges
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
@@ -29,11 +29,11 @@ METRICS = OF_RULES.adding(
         {
             "launching_ns": (
                 "Launch idle",
-                "Device idle time from operators, launch calls and usual launch latency, per step.",
+                "Idle time due to operators, launch calls and launch latency, per step.",
             ),
             "launch_every_ns": (
                 "Host time per launch",
-                "Host time in operators and runtime calls divided by launches.",
+                "Host time in operators and runtime calls, divided by launches.",
             ),
             "kernel_median_ns": ("Median kernel", "Median kernel duration."),
         },
@@ -43,43 +43,42 @@ METRICS = OF_RULES.adding(
 )
 
 STARVED = 0.01
-"""Share of the step: of less too little would be saved to be told. A training whose device is fed has none."""
+"""Minimum launch idle time, as a share of the step."""
 LONG_NS = 1_000_000
-"""Who waits longer than that does not wait for a launch: an operator loads code, or computes on the host."""
+"""Longest idle period attributed to launches. In longer ones, operators load code or compute on the host."""
 AMONG = 1 / 3
-"""Share of all idle time but that of the device itself: of less, other causes are to be mended first."""
+"""Minimum share of idle time caused by launches. Idle time caused by the device itself is excluded."""
 FEW = 20
-"""With fewer launches in a step there is no rhythm of launches that a device could wait for."""
+"""Minimum launches per step."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
 _ON_DEVICE = (Cause.KERNEL_LATENCY, Cause.DEPENDENCY)
 _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
-"""What the host may be in that other rules speak about."""
+"""Host activities that other rules cover."""
 
 
 class Starving(msgspec.Struct, frozen=True, eq=False):
-    """A device that waits for launches, and the launches of the steps."""
+    """Launches of the steps if a device waits for them."""
 
     call: Int64
-    """The launches, each once."""
+    """Rows of the launches, without duplicates."""
     step: Int64
-    """The step of each."""
     operators: Mapping[int, Ranges]
-    """When each thread that launches is in operators or calls of the runtime."""
+    """Intervals in operators or runtime calls, by launching thread."""
     others: Ranges
-    """When such a thread is in what other rules speak about."""
+    """Intervals of launching threads that other rules cover."""
     figures: tuple[Figure, ...]
 
 
 def launches_of(s: Scene) -> Int64:
-    """Returns the launches of the steps' device work, each once."""
+    """Returns the rows of the calls that launch the steps' device work, without duplicates."""
     from tb_plugin.analysis.launch_phases import launch_phases
 
     launches = launch_phases(s.trace)
     return np.unique(launches.call[s.rows[launches.row] & (launches.call != MISSING)])
 
 
-def waiting(s: Scene) -> Float64:
-    """Returns for how long a device waits for launches in each step, a mean over the devices; 0 without devices."""
+def launch_wait_ns(s: Scene) -> Float64:
+    """Returns device idle time per step caused by launches, averaged over devices; 0 without devices."""
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
     found = [np.zeros(len(s.steps.label), np.int64)]
@@ -96,11 +95,11 @@ def waiting(s: Scene) -> Float64:
     return mean
 
 
-def starving(s: Scene) -> Starving | None:
-    """Returns what is seen where devices wait for launches of kernels that take less time than their launches."""
-    by_step = waiting(s)
+def starvation_finding(s: Scene) -> Starving | None:
+    """Returns the launches if devices wait for them and the median kernel is shorter than a launch, else None."""
+    by_step = launch_wait_ns(s)
     launching = float(by_step.mean()) if len(by_step) else 0.0
-    # What is slow in a step or two is no matter of launches.
+    # Idle time in a step or two is not caused by launches in general.
     if not s.step_ns or min(launching, float(np.median(by_step))) < STARVED * s.step_ns:
         return None
     host = s.idle_for(*(cause for cause in Cause if cause not in _ON_DEVICE))
@@ -111,7 +110,7 @@ def starving(s: Scene) -> Starving | None:
     kernels = np.sort(trace.dur_ns[s.kernels])
     if len(call) < FEW * len(s.steps.label) or not len(kernels):
         return None
-    doing = {thread: occupied(trace, thread) for thread in s.threads}
+    doing = {thread: delaying_ranges(trace, thread) for thread in s.threads}
     operators = {thread: intersect(causes[Cause.DISPATCH], s.host) for thread, causes in doing.items()}
     others = join(*(causes[cause] for causes in doing.values() for cause in _OTHERS))
     every = measure(subtract(join(*operators.values()), others)) / len(call)

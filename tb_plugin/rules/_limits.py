@@ -1,4 +1,4 @@
-"""Limits of programs, which rules speak about."""
+"""Limits of programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Limit(Enum):
-    """What limits a program. The value is the word for it in answers."""
+    """Limits of a program. The value is its name in answers."""
 
     MEMORY = "memory"
     DATA_LOADING = "data loading"

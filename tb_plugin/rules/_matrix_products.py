@@ -1,4 +1,4 @@
-"""Products of matrices and convolutions of the operators that could use matrix units, and how much faster they could be."""
+"""Matmuls and convolutions that could use matrix units, and their speedup."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ import numpy.typing as npt
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import distinct_values, group
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
-from tb_plugin.rules._shapes import Dims, arguments, names_that, sizes, types
+from tb_plugin.rules._shapes import Dims, arguments, input_dims, input_types, names_that
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 STEP = 8
-"""Matrix units take numbers of 16 bit by 8: 16 bytes at once."""
+"""Matrix units take 16 bytes at once: 8 numbers of 16 bits."""
 SHORT_NS = 10_000
-"""Begin and end are much of the time of a kernel this short: faster arithmetic surely saves nothing."""
+"""Shorter kernels may gain nothing from faster arithmetic, because start and end take most of their time."""
 
 USUAL = 3
-"""Large products reach half of a device's peak and more; a third leaves room for awkward shapes."""
+"""Large products reach half of a device's peak or more; a third leaves room for awkward shapes."""
 
 
 class Products(msgspec.Struct, frozen=True, eq=False):
-    """Kernels of operators that could use matrix units, with what these computed; 0 = not known."""
+    """Kernels of operators that could use matrix units; 0 = unknown."""
 
     row: Int64
     bits: Int64
-    """Width of the numbers of the factors: 32 or 16."""
+    """Bits per input number: 32 or 16."""
     flops: Float64
-    """Operations: those of the operator, shared out to its kernels by their durations."""
+    """Floating-point operations of the operator, split among its kernels by duration."""
     numbers: Float64
-    """Numbers of both factors and of the product, shared out in the same way."""
+    """Elements of both inputs and the output, split among the kernels by duration."""
     odd: Int64
-    """A dimension of the product that is no multiple of 8."""
+    """A dimension of the product that is not a multiple of 8."""
 
     def take(self, of: npt.NDArray[np.bool_]) -> Products:
-        """Returns the chosen ones."""
+        """Returns the selected kernels."""
         return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
 
 
-@remembered
-def products(trace: TraceTable) -> Products:
-    """Returns the kernels for products and convolutions that operators able to use matrix units launched themselves."""
+@cached_by_argument
+def matrix_kernels(trace: TraceTable) -> Products:
+    """Returns the matmul and convolution kernels launched by operators that could use matrix units."""
     row = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.operator != MISSING))
     row = row[trace.matrix_eligible[trace.operator[row]]]
     classes = classify_kernels(trace).of(trace.name[row]) if len(row) else np.empty(0, np.uint8)
@@ -67,16 +67,15 @@ def products(trace: TraceTable) -> Products:
 
 
 def _bits(trace: TraceTable, texts: Int64) -> Int64:
-    """The width of the numbers in inputs with these types."""
     if not len(texts) or not (texts != MISSING).any():
         return np.zeros(len(texts), np.int64)
     groups, words = group(texts), trace.recorder.operators
     said = trace.strings.take(texts[groups.first]).to_pylist()
-    return np.array([_width(types(text or "[]"), words.single, words.half) for text in said], np.int64)[groups.of]
+    return np.array([_width(input_types(text or "[]"), words.single, words.half) for text in said], np.int64)[groups.of]
 
 
 def _width(inputs: list[str], single: str, half: str) -> int:
-    """The bits of all numbers of the inputs, 0 where they differ or no input has such."""
+    """Bits per number, 0 if the inputs differ or have other types."""
     kinds = {
         32 if single and re.search(single, each) else 16 if half and re.search(half, each) else 0 for each in inputs
     }
@@ -85,7 +84,7 @@ def _width(inputs: list[str], single: str, half: str) -> int:
 
 
 def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float64, Float64, Int64]:
-    """Operations, numbers and an odd dimension of these operators, by their names and the texts of their shapes."""
+    """Operations, elements and an unaligned dimension of each operator; 0 = unknown."""
     flops, numbers, odd = np.zeros(len(operators)), np.zeros(len(operators)), np.zeros(len(operators), np.int64)
     if not (texts != MISSING).any():
         return flops, numbers, odd
@@ -104,8 +103,8 @@ def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float6
 
 
 def _product(text: str, first: int) -> tuple[float, float, int]:
-    """Operations, numbers and an odd dimension of a product whose factors begin at input ``first``."""
-    inputs: list[Dims] = sizes(text)[first : first + 2]
+    """Operations, elements and an unaligned dimension of a product whose inputs start at index ``first``."""
+    inputs: list[Dims] = input_dims(text)[first : first + 2]
     if len(inputs) != 2 or min(map(len, inputs)) < 2 or inputs[0][-1] != inputs[1][-2]:
         return 0.0, 0.0, 0
     left, right = inputs
@@ -115,31 +114,34 @@ def _product(text: str, first: int) -> tuple[float, float, int]:
 
 
 def on_units(scene: Scene) -> bool:
-    """Returns whether any kernel of the steps is known to use matrix units, fused attention aside: it does in float32 too."""
+    """Returns whether any kernel uses matrix units. Fused attention does not count, as it uses them for float32 too."""
     trace, kernels = scene.trace, scene.kernels
     used = kernels[trace.uses_matrix_unit[kernels] == MatrixUse.YES]
     return bool(len(used)) and bool((classify_kernels(trace).of(trace.name[used]) != KernelClass.ATTENTION).any())
 
 
 def plain_products(scene: Scene) -> Products:
-    """Returns those of the steps whose kernels are known not to use matrix units."""
-    trace, every = scene.trace, products(scene.trace)
+    """Returns the products of the steps that do not use matrix units."""
+    trace, every = scene.trace, matrix_kernels(scene.trace)
     return every.take(scene.rows[every.row] & (trace.uses_matrix_unit[every.row] == MatrixUse.NO))
 
 
 def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]:
-    """Returns what the devices of these rows reach in a format, in operations and bytes in a nanosecond; NaN = unknown."""
+    """Returns the peak rates of each row's device for the format ``of``: operations and bytes per nanosecond; NaN =
+    unknown.
+    """
     flops = [dict(each.peaks).get(of, math.nan) for each in trace.devices] + [math.nan]
     bandwidth = [each.bandwidth or math.nan for each in trace.devices] + [math.nan]
     return np.array(flops)[trace.device[rows]], np.array(bandwidth)[trace.device[rows]]
 
 
-def faster(trace: TraceTable, some: Products, of: str, size: int) -> tuple[Change, Change] | None:
-    """Returns what goes at least and at best if kernels outside of matrix units ran in them in a format of so many bytes.
+def matrix_unit_savings(trace: TraceTable, some: Products, of: str, size: int) -> tuple[Change, Change] | None:
+    """Returns the lower and upper bound of the saving if these kernels used matrix units. None if peaks are
+    unknown.
 
-    At best a kernel takes what its device needs for the operations or the bytes at its peak, at least it reaches a third of
-    that. Where shapes are not known it is faster by the ratio of the peaks at best, and at least by 2, or the root of that
-    ratio where it is small. None where the peaks are not known.
+    ``of`` is the number format and ``size`` its bytes per number. Upper bound: kernels reach the device's peak rate
+    of operations or bytes. Lower bound: a third of it. Without shapes, the ratio of the peaks is the upper bound.
+    The lower bound is then a factor of 2, or the root of that ratio if it is smaller.
     """
     peak, bandwidth = peaks_of(trace, some.row, of)
     plain, _ = peaks_of(trace, some.row, "fp32")

@@ -1,8 +1,8 @@
-"""Numbers of findings: what mending something would save, and what rules measure."""
+"""Metrics of findings."""
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, STEP, STEPS, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, FULL_TRACE, SHARED, STEP, STEPS, define
 
 METRICS = SHARED.adding(
     define(
@@ -16,7 +16,7 @@ METRICS = SHARED.adding(
         {
             "saving_low_ns": ("Saves at least", "Lower bound of the saving per step."),
             "saving_high_ns": ("Saves at most", "Upper bound of the saving per step."),
-            "saving_shared_ns": ("Shared", "Part of the upper bound that other findings also save."),
+            "saving_shared_ns": ("Shared", "Part of the upper bound that other findings would also save."),
             "earlier_work_ns": (
                 "Work from before the recording",
                 "Device time of work launched before the recording, per step.",
@@ -37,12 +37,12 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ratio",
         {
             "matrix_unknown_ratio": (
                 "Unknown use of matrix units",
-                "Time of kernels with unknown use of matrix units divided by kernel time.",
+                "Time of kernels with unknown matrix unit use, divided by kernel time.",
             ),
         },
     ),
@@ -50,9 +50,9 @@ METRICS = SHARED.adding(
         CHOSEN_STEPS,
         "count",
         {
-            "findings": ("Findings", "Checks with a finding."),
+            "findings": ("Findings", "Checks that found a problem."),
             "rules_looked": ("Checks run", "Checks that ran, with or without a finding."),
-            "evidence": ("Events", "Events behind the finding."),
+            "evidence": ("Events", "Events that support the finding."),
         },
     ),
     define(
@@ -61,7 +61,7 @@ METRICS = SHARED.adding(
         {
             "rule": ("Rule", "Rule id in docs/findings.md."),
             "finding": ("Finding", "Title of the rule."),
-            "severity": ("Severity", "Severity by upper bound of the saving, else set by the rule."),
+            "severity": ("Severity", "Severity from the upper bound of the saving, or from the rule."),
             "confidence": ("Confidence", "Certainty of the cause and of the saving."),
         },
     ),

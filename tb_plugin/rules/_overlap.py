@@ -1,4 +1,4 @@
-"""Copies that could run while a device computes: how much of them would be hidden."""
+"""Copies that could overlap with compute."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tb_plugin.rules._base import Scene
 Int64 = npt.NDArray[np.int64]
 
 HIDDEN = 0.75
-"""So much of a copy is gained at least where other work hides it: both share the memory of the device."""
+"""Lower bound of the time saved by overlapping a copy, as a share; copy and compute share memory bandwidth."""
 
 
 def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the bytes that each copy moves, 0 = not recorded."""
+    """Returns the bytes of each copy, 0 = not recorded."""
     size = np.zeros(len(trace), np.int64)
     size[trace.device_args.row] = trace.device_args.bytes
     found: Int64 = np.maximum(size[copies], 0)
     return found
 
 
-def hidden(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
-    """Returns by how much each copy is shorter that runs beside the other work of its step: at least, or at most.
+def overlapped_ns(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
+    """Returns the time saved per copy, in nanoseconds, if it overlaps with other work of its step.
 
-    No more of the copies can be hidden than there is other work on the device.
+    The saving in a step is at most the time of its other device work. ``at_least`` selects the lower bound.
     """
     trace, begin = s.trace, s.steps.start_ns
     less = np.zeros(len(copies), np.int64)
@@ -36,7 +36,7 @@ def hidden(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
         mine = trace.device[copies] == device
         rows = copies[mine]
         step = np.maximum(np.searchsorted(begin, trace.start_ns[rows], side="right") - 1, 0)
-        work = others(trace, device, copies)
+        work = other_work(trace, device, copies)
         room = measure_within(work, begin, np.append(begin[1:], s.steps.end_ns[-1:]))
         wanted = sum_by(step, trace.dur_ns[rows], len(begin))
         part = np.minimum(room / np.maximum(wanted, 1), 1) * (HIDDEN if at_least else 1)
@@ -44,8 +44,8 @@ def hidden(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
     return less
 
 
-def others(trace: TraceTable, device: int, rows: Int64) -> Ranges:
-    """Returns when a device works at something else than these rows."""
+def other_work(trace: TraceTable, device: int, rows: Int64) -> Ranges:
+    """Returns when a device runs work other than these rows."""
     work = covered_work(trace)
     left = np.ones(len(trace), np.bool_)
     left[rows] = False
@@ -54,10 +54,10 @@ def others(trace: TraceTable, device: int, rows: Int64) -> Ranges:
 
 
 def exposed_copy_time(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns for how long nothing else runs on the device of each copy."""
+    """Returns the time of each copy during which its device runs nothing else."""
     found = np.zeros(len(copies), np.int64)
     for device in np.unique(trace.device[copies]).tolist():
         mine = trace.device[copies] == device
         start, end = trace.start_ns[copies[mine]], trace.ends(copies[mine])
-        found[mine] = measure_within(subtract(union(start, end), others(trace, device, copies)), start, end)
+        found[mine] = measure_within(subtract(union(start, end), other_work(trace, device, copies)), start, end)
     return found

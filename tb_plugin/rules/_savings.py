@@ -1,4 +1,4 @@
-"""What rules see, with what mending each would save, the most first: one answer for Findings and Overview."""
+"""Findings with their savings, largest first."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.severity import severity_of
-from tb_plugin.analysis.simulate import Change, merge_changes, saved
+from tb_plugin.analysis.simulate import Change, merge_changes, time_saved
 from tb_plugin.analysis.timeline_links import at_event
 from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.errors import PartFailed
 from tb_plugin.lib.intervals import measure, measure_within, subtract, union
 from tb_plugin.lib.isolation import Isolation
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link, Notice, Saving, Severity
 from tb_plugin.rules import regular_rules
@@ -36,63 +36,62 @@ Int64 = npt.NDArray[np.int64]
 
 MEDIUM_SHARE = 0.05
 MARGIN = 0.03
-"""By so much of a saving its bounds are wider than what was run again: a mended program does not repeat each duration."""
+"""Relative widening of the bounds, as durations differ between runs."""
 EVENTS = 100
-"""So many events of a finding are listed."""
+"""Maximum number of events listed per finding."""
 NOTHING = LeftOut()
 _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
 class Finding(msgspec.Struct, frozen=True, eq=False):
-    """One finding: the rule, what is told, and the first of the events that show it (rows, what matters most first)."""
+    """A finding and the first rows of its evidence, most important first."""
 
     rule: Rule
     notice: Notice
     events: Int64
     event_count: int
-    """How many events show it."""
+    """Number of events in the evidence, including those not listed."""
     share_ns: float
-    """What it may save per step; without a saving what it takes, 0 where that is unknown."""
+    """Upper bound of the saving per step. Without a saving, the time that the problem takes, 0 if unknown."""
     table: Frame | None = None
 
 
 class Findings(msgspec.Struct, frozen=True, eq=False):
-    """All findings of some steps, most to save first, and what mending all of them would save a step (nanoseconds)."""
+    """Findings of the selected steps, largest saving first, and their combined saving per step in nanoseconds."""
 
     all: tuple[Finding, ...]
     combined: Saving
     step_ns: float
     left_out: tuple[Finding, ...] = ()
-    """Those that apply and that a person does not want to hear of: without savings, and in no sum."""
+    """Dismissed findings; they have no savings and are not in ``combined``."""
     looked: int = 0
-    """How many rules had a look."""
+    """Number of rules that ran."""
     utilization: float | None = None
-    """Mean over the devices that ran kernels; None where nobody knows."""
+    """Mean over the devices that ran kernels, None if unknown."""
     silent: tuple[Rule, ...] = ()
-    """Rules that did not look, because kernels are missing that the profile states."""
+    """Rules skipped because reported kernels are missing."""
     counted: frozenset[str] = frozenset()
-    """Ids of the rules whose savings are facts."""
+    """Ids of the rules with an estimated saving for this trace."""
     failures: tuple[PartFailed, ...] = ()
     verdict: Verdict | None = None
-    """What limits the program; None without steps, or where kernels are missing."""
+    """Limit of the program; None without steps, or if kernels are missing."""
 
     @classmethod
     def without(cls, verdict: Verdict | None) -> Findings:
-        """Returns no findings beside a verdict."""
+        """Returns an empty list of findings with this verdict."""
         return cls((), Saving(0.0, 0.0, 0.0, 0.0), 0.0, verdict=verdict)
 
     @property
     def notices(self) -> list[Notice]:
-        """Returns what is told, in order."""
+        """Returns the notices of the findings, in order."""
         return [replace(each.notice, events=each.events.tolist(), event_count=each.event_count) for each in self.all]
 
 
-@remembered
+@cached_by_argument
 def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
-    """Returns the findings of the steps with these labels (None: all). None speaks about a file that ends early.
+    """Returns the findings of the steps with these labels (None: all); none for a truncated file.
 
-    What is left out takes part in no saving: neither what others share nor what all save knows of it. Raises BadRequest for
-    unknown steps.
+    Dismissed findings are excluded from all savings, shared and combined. Raises BadRequest for unknown steps.
     """
     scene = Scene(trace, chosen)
     parts = Isolation()
@@ -158,7 +157,7 @@ def _look(scene: Scene, rule: Rule) -> _Look:
     is_counted = rule.saves and (rule.has_data is None or rule.has_data(scene.trace))
     detection = rule.look(scene)
     if detection is not None and isinstance(detection.saving, Bounds) and not rule.saves:
-        raise ValueError(f"{rule.id} declares no saving, and states one.")
+        raise ValueError(f"{rule.id} declares no saving but returns one.")
     return _Look(detection, False, is_counted)
 
 
@@ -173,11 +172,11 @@ def _utilization(scene: Scene) -> float | None:
 
 
 def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[Saving | None], Saving]:
-    """What mending each saves a step at least and at most, None where that is not worth a word; all that are, together."""
+    """Bounds per step of each finding (None if not significant), and of all significant ones combined."""
     trace, steps = scene.trace, scene.steps
     changes = [(_repeated(scene, saving.least), _repeated(scene, saving.most)) for saving, _ in seen]
-    low = saved(trace, steps, [least for least, _ in changes], careful=True)
-    high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
+    low = time_saved(trace, steps, [least for least, _ in changes], careful=True)
+    high = np.maximum(time_saved(trace, steps, [most for _, most in changes], careful=False), low)
     enough = max(WORTH * scene.step_ns, 1)
     limits = [_limit(scene, most, takes_ns) for (_, most), (_, takes_ns) in zip(changes, seen, strict=True)]
     bounds = [_bounds(scene, int(low[i]), int(high[i]), 0, limits[i]) for i in range(len(seen))]
@@ -187,9 +186,9 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
         return savings, Saving(0.0, 0.0, 0.0, scene.step_ns)
     least, most = [changes[i][0] for i in worth], [changes[i][1] for i in worth]
     others = [merge_changes(most[:i] + most[i + 1 :]) for i in range(len(most))]
-    low_all = int(saved(trace, steps, [merge_changes(least)], careful=True)[0])
-    high_all, *without = saved(trace, steps, [merge_changes(most), *others], careful=False).tolist()
-    # A step with more work in it (worth several) may save less beside others than these alone.
+    low_all = int(time_saved(trace, steps, [merge_changes(least)], careful=True)[0])
+    high_all, *without = time_saved(trace, steps, [merge_changes(most), *others], careful=False).tolist()
+    # With a larger batch (``worth`` above 1), the combination may save less than single changes.
     low_all = max(low_all, *(int(low[i]) for i in worth))
     high_all = max(high_all, low_all, *(int(high[i]) for i in worth))
     for i, rest in zip(worth, without, strict=True):
@@ -199,17 +198,17 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
 
 
 def _repeated(scene: Scene, change: Change) -> Change:
-    """A change without host time that is spent once, whatever the program does afterwards: code is loaded all the same."""
+    """Removes host time that occurs once in any run, such as code loading."""
     if not len(change.host) or not len(scene.once):
         return change
     return msgspec.structs.replace(change, host=subtract(change.host, scene.once))
 
 
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
-    """The most that a change can save in all steps, nanoseconds.
+    """Most time that a change can save in all steps, in nanoseconds.
 
-    Less host time saves no more than itself and the idle time that follows it, nor than the idle time of a device in the
-    steps, and in that host time where it lies between them. Shorter device work saves no more than that work.
+    Saved host time includes the idle time that follows it, up to the idle time of a device. Saved device work is at
+    most the union of its kernels.
     """
     trace, steps = scene.trace, scene.steps
     length = int((steps.end_ns - steps.start_ns).sum())
@@ -231,7 +230,7 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
 
 
 def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: int) -> Saving:
-    """Means over the steps, the bounds widened: no more than the step, nor than the limit."""
+    """Mean bounds per step, widened by ``MARGIN`` and limited to the step and to ``limit_ns``."""
     all_of_it = min(scene.per_step(limit_ns), scene.step_ns)
     high = min(scene.per_step(high_ns) * (1 + MARGIN), all_of_it)
     low, shared = (min(each, high) for each in (scene.per_step(low_ns) * (1 - MARGIN), scene.per_step(shared_ns)))
@@ -250,7 +249,6 @@ def _finding(scene: Scene, rule: Rule, seen: Detection, saving: Saving | None) -
 
 
 def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:
-    """The link to the evidence; a timeline opens at the first event that shows it."""
     if link is None or link.view != "timeline" or link.params or not len(events):
         return link
     return Link(link.view, at_event(scene.trace, int(events[0])), link.text)

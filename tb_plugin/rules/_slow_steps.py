@@ -1,4 +1,4 @@
-"""Outlier steps than the others: by how much, and what differs in them."""
+"""Slow steps: their excess, and where they differ from other steps."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ METRICS = OF_RULES.adding(
         {
             "unusual_ns": ("Slow step", "Duration of the slowest step."),
             "unusual_compiling_ns": ("Compilation", "Compilation time in the slowest step."),
-            "differs_row_ns": ("Excess there", "Excess of the slowest step in this line or operator."),
-            "differs_ns": ("Larger by", "Excess of the slowest step in this part."),
+            "differs_row_ns": ("Excess there", "Extra time of the slowest step in this line or operator."),
+            "differs_ns": ("Larger by", "Extra time of the slowest step in this part."),
         },
     ),
     define(
@@ -47,7 +47,7 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "usual_step_ns": ("Usual step", "Median duration of the other steps."),
-            "excess_ns": ("Excess", "Slow step durations minus the usual step, summed."),
+            "excess_ns": ("Excess", "Excess of slow steps over the usual step, summed."),
         },
     ),
     define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
@@ -55,44 +55,44 @@ METRICS = OF_RULES.adding(
     define(
         STEP,
         "code",
-        {"differs_row": ("Location", "Python line, operator or kernel with the largest excess in the slowest step.")},
+        {"differs_row": ("Location", "Line, operator or kernel with most extra time in the slowest step.")},
     ),
-    define("", "text", {"differs": ("Part", "Step part with the largest excess in the slowest step.")}),
+    define("", "text", {"differs": ("Part", "Step part with the most extra time in the slowest step.")}),
 )
 
 OTHERS = 3
-"""From so many other steps on their median says what is usual."""
+"""Minimum number of other steps for a meaningful median."""
 FAR = 8
-"""So many median absolute deviations beyond the median a step is unlike the others, whatever they differ by."""
-TOLD = 0.1
-"""Share of what differs most that one line, call or kernel has to take: of less it says nothing."""
+"""Minimum excess of a slow step over the median, in median absolute deviations."""
+MIN_EXPLAINED_SHARE = 0.1
+"""Minimum share of the largest difference for a line, call or kernel to be reported."""
 HOST_BOUND = 0.9
-"""Share of a step that a host takes which has no time to spare."""
+"""Minimum busy share of the step for a host or device to be the bottleneck."""
 _BUSY = {
     "kernel": "Kernels",
     "memcpy": "Copies",
-    "memset": "Memory sets",
+    "memset": "Memsets",
     "communication": "Communication",
 }
 _HOST: Mapping[str, tuple[str, Cause | None]] = {
     "runtime": ("Runtime calls", None),
     "dataloader": (TITLES[Cause.INPUT][0], Cause.INPUT),
     "cpu": ("Operators", None),
-    "other": ("Neither operators nor calls", None),
+    "other": ("Outside operators and calls", None),
 }
 
 
 def is_multi_modal(steps: Steps) -> bool:
-    """Returns whether steps do different things, as those of a server: one that is longer is none that is slow."""
+    """Returns whether steps have different modes, as on a server; a longer step is not slow there."""
     return len(np.unique(steps.served.mode)) > 1
 
 
-def lengths(s: Scene) -> Int64:
-    """Returns how long each step takes, without unrecorded work and what the profiler holds up.
+def step_lengths(s: Scene) -> Int64:
+    """Returns the duration of each step, without unrecorded work and waits for the profiler.
 
-    Where only the host is busy all the time, that is the time of the host.
-    The first step's end is then later than that by what the device still has to do, which in the other steps is hidden.
-    Before a device that is busy all the time the host runs ahead, and later waits in its launches: its time says nothing.
+    If the host is busy throughout and no device is, durations are host time. Otherwise the first step would include
+    device work that overlaps with the host in later steps. If a device is always busy, host time means little: the
+    host runs ahead and waits in its launches.
     """
     steps = s.steps
     dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns
@@ -106,7 +106,7 @@ def lengths(s: Scene) -> Int64:
 
 
 class Usual(msgspec.Struct, frozen=True, eq=False):
-    """What the usual steps take: their median, how far from it they are, and the bounds of what one would take."""
+    """Median and deviation of the usual steps, and the range in which another usual step may lie."""
 
     median: int
     deviation: int
@@ -115,7 +115,7 @@ class Usual(msgspec.Struct, frozen=True, eq=False):
 
 
 def usual_of(dur: Int64) -> Usual:
-    """Returns what steps of these durations usually take: few as they are, one more may be twice their range beyond them."""
+    """Returns the usual duration of these steps. The range extends twice their spread beyond both ends."""
     ordered = np.sort(dur)
     median = int(ordered[(len(dur) - 1) // 2])
     deviation = int(np.sort(np.abs(dur - median))[(len(dur) - 1) // 2])
@@ -123,10 +123,10 @@ def usual_of(dur: Int64) -> Usual:
     return Usual(median, deviation, max(3 * least - 2 * most, 0), 3 * most - 2 * least)
 
 
-def changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
-    """Returns what goes where the slow steps take as long as the others: at least, at most.
+def slow_step_changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
+    """Returns the lower and upper bound of the saving if slow steps were as short as the others.
 
-    At most the step after a slow one is shorter as well: the host was ahead of the device no more when it began.
+    The upper bound also shortens the step after a slow one, which starts without queued launches.
     """
     after = np.setdiff1d(slow + 1, np.append(slow, len(dur)))
     late = np.maximum(dur[after] - usual.median, 0)
@@ -135,28 +135,26 @@ def changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
 
 
 class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """A part of the steps, without a gap: how long each step is in it."""
+    """A part of the steps, with its time in each step."""
 
     title: str
     ns: Int64
     cause: Cause | None = None
-    """Why a device idles then."""
     category: str = ""
-    """What works then on a device, as the step breakdown calls it."""
 
 
 class Words(msgspec.Struct, frozen=True):
-    """What a rule of slow steps says."""
+    """Texts of a rule about slow steps."""
 
     text: str
-    """Begins the sentences; what differs follows."""
+    """First sentence; the largest difference follows."""
     why: str
     advice: Mapping[Cause, Rule]
-    """Other rules, whose advice fits where the steps differ most by a cause of idle time."""
+    """Rules whose advice applies if the largest difference is this idle cause."""
 
 
-def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
-    """Returns the finding that some steps take longer than others: by how much, what differs, and what is gained without."""
+def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
+    """Returns the finding about slow steps: excess, largest difference and saving."""
     usual = usual_of(dur[others])
     worst = int(slow[np.argmax(dur[slow])])
     excess = int((dur[slow] - usual.median).sum())
@@ -172,7 +170,7 @@ def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, other
     part = min(more, key=lambda each: (-more[each], each.title))
     values |= {"differs": part.title, "differs_ns": more[part]}
     text = f"{words.text} Largest difference: {{differs}} (+{{differs_ns}})"
-    if (row := _largest_row(s, part.category, worst, others)) and row[1] >= TOLD * more[part]:
+    if (row := _largest_row(s, part.category, worst, others)) and row[1] >= MIN_EXPLAINED_SHARE * more[part]:
         values |= {"differs_row": row[0], "differs_row_ns": row[1]}
         text += (
             ", mostly {differs_row} (+{differs_row_ns})"
@@ -184,7 +182,7 @@ def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, other
     if 2 * compiling >= int(dur[worst]) - usual.median:
         cause = Cause.COMPILATION
         values["unusual_compiling_ns"] = compiling
-        text += ". It includes {unusual_compiling_ns} of compilation, which the compilation finding also saves"
+        text += ". It includes {unusual_compiling_ns} of compilation, also counted by the compilation finding"
     advice = words.advice.get(cause) if cause is not None else None
     notice = s.notice(
         rule,
@@ -198,11 +196,10 @@ def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, other
         why=words.why,
         confidence="high",
     )
-    return Detection(notice, Bounds(*changes(dur, slow, usual)), step_rows(s, slow))
+    return Detection(notice, Bounds(*slow_step_changes(dur, slow, usual)), step_rows(s, slow))
 
 
 def _compiling(s: Scene, step: int) -> int:
-    """How long a thread that launches compiles or tunes code in a step."""
     rows = rows_in(s.trace, Cause.COMPILATION)
     inside = s.covered(rows[s.on_threads[rows]])
     steps = s.steps
@@ -210,7 +207,7 @@ def _compiling(s: Scene, step: int) -> int:
 
 
 def _parts(s: Scene) -> list[Part]:
-    """What steps consist of: of one device its idle time by cause, else what goes on anywhere."""
+    """Parts of the steps: device idle time by cause for one device, else host categories."""
     shares, devices = s.breakdown.parts, list(device_busy(s.trace))
     busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
     if len(devices) != 1:
@@ -222,9 +219,10 @@ def _parts(s: Scene) -> list[Part]:
 
 
 def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[str, int] | None:
-    """What a step is in for longer than the others in the median, most of all, and by how much.
+    """Line, operator or kernel with the largest excess over the median of other steps, and that excess.
 
-    On the host that is a line of Python, where none is known an operator or call; of device work its name.
+    Host time is listed by Python line, or by operator or call if the line is unknown. Device work is listed by
+    name.
     """
     texts, of, step, time = _work_by_name(s, category) if category else _host_by_line(s)
     count = len(s.steps.label)
@@ -237,11 +235,10 @@ def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[st
 
 
 Times = tuple[Sequence[str], Int64, Int64, Int64]
-"""Texts, and of pieces of time the text of each, its step, and how long it is."""
+"""Texts, then for each time segment the index of its text, its step and its duration."""
 
 
 def _work_by_name(s: Scene, category: str) -> Times:
-    """Work of a category by the step in which it begins."""
     trace, steps = s.trace, s.steps
     rows = np.flatnonzero(active_rows(trace, category))
     step = steps.at(trace.start_ns[rows])
@@ -252,7 +249,6 @@ def _work_by_name(s: Scene, category: str) -> Times:
 
 
 def _host_by_line(s: Scene) -> Times:
-    """What the threads that steps wait for are innermost in, by line of Python or else by name."""
     trace, steps, lines = s.trace, s.steps, code_lines(s.trace)
     bounds = np.concatenate((steps.host_start_ns, steps.host_end_ns))
     rows, pieces, when = [], [], []
@@ -276,7 +272,7 @@ def _host_by_line(s: Scene) -> Times:
 
 
 def step_rows(s: Scene, slow: Int64) -> Int64:
-    """Returns the annotations of these steps."""
+    """Returns the annotations of these steps, longest first."""
     trace = s.trace
     named = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
     rows = np.flatnonzero(named & ~of_kind(trace.kind, *ON_DEVICE))

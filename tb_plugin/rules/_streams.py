@@ -1,4 +1,4 @@
-"""Device work in the order in which streams run it, with what kernels do: where rules look for neighbours."""
+"""Device work in stream order, with kernel classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.lib.groupby import stable_order
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._shapes import rows_that
@@ -18,26 +18,26 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 LEVELS = 4
-"""So far around the launch of a copy operators are looked at: copy_, clone, contiguous, reshape."""
+"""Number of operators searched above a copy's launch: copy_, clone, contiguous, reshape."""
 
 
 class Streams(msgspec.Struct, frozen=True, eq=False):
-    """Work in order of streams and of time; copies count as of the class OTHER."""
+    """Device work, sorted by stream and time. Copies have the class OTHER."""
 
     row: Int64
     kernel_class: npt.NDArray[np.uint8]
     operator: Int64
-    """What launched it, -1 = not known."""
+    """Row of the launching operator, -1 = unknown."""
     first: Bool
-    """Nothing runs before it on its stream."""
+    """Whether it is the first work on its stream."""
 
 
-@remembered
+@cached_by_argument
 def streams(trace: TraceTable) -> Streams:
     """Returns the work of all streams."""
     row = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     streams = hardware_streams(trace).of
-    row = row[stable_order(streams[row])]  # rows of a table are in order of their begin
+    row = row[stable_order(streams[row])]  # rows are sorted by start time
     classes = np.full(len(row), KernelClass.OTHER, np.uint8)
     kernels = trace.kind[row] == EventKind.KERNEL
     classes[kernels] = classify_kernels(trace).of(trace.name[row[kernels]])
@@ -47,22 +47,22 @@ def streams(trace: TraceTable) -> Streams:
 
 
 class Updates(msgspec.Struct, frozen=True, eq=False):
-    """Steps of optimizers on the host, and the device work that was launched in them; rows."""
+    """Rows of optimizer steps on the host, and of the device work they launch."""
 
     row: Int64
     work: Int64
 
 
-def runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
-    """Returns the begin and the end (the place after the last) of each run of members; a break begins another one."""
+def member_runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
+    """Returns start and end indices (exclusive) of each run of members. ``breaks`` marks where a new run starts."""
     begins = member & (breaks | ~np.append(False, member[:-1])[: len(member)])
     ends = member & np.append((breaks | ~member)[1:], True)[: len(member)]
     return np.flatnonzero(begins), np.flatnonzero(ends) + 1
 
 
-@remembered
-def updates(trace: TraceTable) -> Updates:
-    """Returns the steps of optimizers, and which work was launched in them."""
+@cached_by_argument
+def optimizer_steps(trace: TraceTable) -> Updates:
+    """Returns the optimizer steps and the work they launch."""
     row = np.flatnonzero(of_kind(trace.kind, EventKind.ANNOTATION, EventKind.OPERATOR))
     row = row[rows_that(trace, row, trace.recorder.operators.updating)]
     work = np.flatnonzero(trace.launch != MISSING)
@@ -74,8 +74,10 @@ def updates(trace: TraceTable) -> Updates:
     return Updates(row, work[within & (trace.track[call] == trace.track[row[place]])])
 
 
-def around(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
-    """Returns of each operator itself or the nearest one around it that an expression of the recorder names, -1 = none."""
+def enclosing_match(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
+    """Returns the nearest enclosing operator whose name matches a regex, which may be the operator itself; -1 =
+    none.
+    """
     found = np.full(len(operators), MISSING, np.int64)
     here = operators.astype(np.int64)
     for _ in range(LEVELS):

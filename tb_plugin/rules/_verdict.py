@@ -1,4 +1,4 @@
-"""What limits a program: decided once, for its first sentence and its first finding."""
+"""The limit of a program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.host import is_host_recorded, occupied
+from tb_plugin.analysis.idle.host import delaying_ranges, is_host_recorded
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.out_of_memory import chosen_failures
 from tb_plugin.analysis.recorded_share import is_sampled, operators_recorded
@@ -20,18 +20,18 @@ from tb_plugin.analysis.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.rules._base import Scene
 from tb_plugin.rules._limits import Limit
 
 MIN_SHARE = 0.2
-"""Share of the steps from which on a part without kernels limits a program; below it kernels do."""
+"""Minimum share of the steps for anything except kernels to be the limit."""
 MIN_UNRECORDED = 0.5
-"""Share of the recorded kernel launches without a recorded kernel from which on idle time is unknown."""
+"""Minimum share of kernel launches without a recorded kernel for idle time to be unknown."""
 MIN_UNKNOWN = 0.5
-"""Share of the kernel time from which on kernels of unknown kinds are most of the program."""
+"""Minimum share of the kernel time for kernels of unknown classes to be the limit."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -43,33 +43,33 @@ _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
 _PROGRAM = (
     EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.UNKNOWN,
 )  # fmt: skip
-"""Kinds of events that tell what a program does on the host."""
+"""Event kinds that show host activity."""
 _ONCE: Mapping[Limit, Cause] = MappingProxyType(
     {Limit.INITIALISATION: Cause.INITIALISATION, Limit.CAPTURE: Cause.CAPTURE}
 )
-"""What is part of the CPU's time and no overhead: it is done once, before the steady state."""
+"""Host work that is done once before the steady state, so it is not overhead."""
 _NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 
 
 class Verdict(msgspec.Struct, frozen=True, eq=False):
-    """What limits a program; nanoseconds over all steps together."""
+    """The limit of a program; times in nanoseconds over all steps."""
 
     limit: Limit
     category: str
-    """The largest category of step shares that the limit consists of."""
+    """Largest step breakdown category in the limit."""
     part_ns: int
     total_ns: int
     mix: Mapping[KernelClass, int]
     """Kernel time by class, without communication."""
     earlier: Ranges
-    """When devices run unrecorded work in these steps, whatever other devices run."""
+    """When a device runs unrecorded work in the steps."""
     recorded: float = 1.0
-    """Share of the operators, or of the launched kernels, that is recorded; 1 where the limit is another one."""
+    """Recorded share of operators or of launched kernels; 1 for other limits."""
 
 
-@remembered
+@cached_by_argument
 def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | None:
-    """Returns what limits the program in steps with these labels (None: all); None where they have no time."""
+    """Returns the limit of the program in steps with these labels (None: all), None if they have no duration."""
     s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
     if len(chosen_failures(trace, chosen).row):
@@ -80,26 +80,26 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     parts = _parts(s)
     mix = _mix(s)
 
-    def found(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
+    def verdict(limit: Limit, *categories: str, part_ns: int | None = None) -> Verdict:
         largest = max(categories, key=lambda each: parts[each], default="")
         time = sum(parts[each] for each in categories) if part_ns is None else part_ns
         recorded = {Limit.RECORDING: operators_recorded(trace), Limit.GPU_NOT_RECORDED: 1 - _unmatched(trace)}
         return Verdict(limit, largest, time, total, mix, within, recorded.get(limit, 1.0))
 
     if not trace.report.complete:
-        return found(Limit.TRUNCATED)
+        return verdict(Limit.TRUNCATED)
     unmatched = _unmatched(trace) if trace.coverage.full is None else 0.0
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
-        return found(Limit.GPU_NOT_RECORDED)
+        return verdict(Limit.GPU_NOT_RECORDED)
     if operators_recorded(trace) < 1:
-        return found(Limit.RECORDING)
+        return verdict(Limit.RECORDING)
     earlier = parts[UNRECORDED]
     if earlier >= MIN_SHARE * total:
-        return found(Limit.STARTED_LATE, part_ns=earlier)
+        return verdict(Limit.STARTED_LATE, part_ns=earlier)
     profiler = total - sum(parts.values())
     if profiler >= MIN_SHARE * total:
-        return found(Limit.PROFILER, part_ns=profiler)
+        return verdict(Limit.PROFILER, part_ns=profiler)
     waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
     once = _done_once(s)
     waits[Limit.CPU] = waits[Limit.CPU] - sum(once.values()) if work.any() else 0
@@ -107,45 +107,44 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
         if not (work | of_kind(trace.kind, *_PROGRAM)).any():
-            return found(Limit.CPU_NOT_RECORDED, part_ns=total)
+            return verdict(Limit.CPU_NOT_RECORDED, part_ns=total)
         if not work.any():
-            return found(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
+            return verdict(Limit.CPU_ONLY, max(("cpu", "other"), key=lambda each: parts[each]))
         is_unknown = mix.get(KernelClass.OTHER, 0) >= MIN_UNKNOWN * sum(mix.values())
-        return found(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
+        return verdict(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
     if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
     elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace, s.threads)):
         limit = Limit.CPU_NOT_RECORDED
     if limit in once:
-        return found(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
-    return found(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
+        return verdict(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
+    return verdict(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
 
 
 def _done_once(s: Scene) -> dict[Limit, int]:
-    """How long the threads that steps wait for do what is done once, and no device works nor the profiler.
+    """Time of one-time host work while devices and the profiler are idle.
 
-    Causes may overlap: such time counts for the first of them.
+    Overlapping causes are attributed to the first one.
     """
     of = shares(s.trace)
     others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
     left = subtract(union(s.steps.start_ns, s.steps.end_ns), join(profiler_waits(s.trace), *others))
     found = {}
     for limit, cause in _ONCE.items():
-        doing = join(EMPTY, *(occupied(s.trace, thread)[cause] for thread in s.threads))
+        doing = join(EMPTY, *(delaying_ranges(s.trace, thread)[cause] for thread in s.threads))
         found[limit] = measure(intersect(doing, left))
         left = subtract(left, doing)
     return found
 
 
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns when a device runs unrecorded work in these steps, whatever others run, and the profiler holds nothing up."""
+    """Returns when a device runs unrecorded work in these steps, without waits for the profiler."""
     ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
     within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, profiler_waits(trace))
 
 
 def _parts(s: Scene) -> dict[str, int]:
-    """The categories of the steps without waits for the profiler."""
     held = intersect(profiler_waits(s.trace), union(s.steps.start_ns, s.steps.end_ns))
     less = {category: measure(intersect(held, each)) for category, each in shares(s.trace).items()} | {"other": 0}
     return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}
@@ -159,9 +158,9 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Share of the recorded kernel launches without a recorded kernel; 0 without launches. What is captured never runs."""
+    """Share of kernel launches without a recorded kernel; 0 without launches. Captured launches are excluded."""
     calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
-    launches = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
+    launches = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch
     launches[trace.launch[work]] = True
     return 1 - float(launches[calls].mean()) if len(calls) else 0.0

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from msgspec.structs import replace as changed
 
 from tb_plugin.analysis.advice import is_inference
-from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computing, exposed
+from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computation_ranges, exposed_ranges
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analysis.severity import severity_of
@@ -22,13 +22,13 @@ from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, per
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules.serial_collectives import serial
-from tb_plugin.rules.small_collectives import small
+from tb_plugin.rules.serial_collectives import serial_calls
+from tb_plugin.rules.small_collectives import small_calls
 
 Int64 = npt.NDArray[np.int64]
 
 EXPOSED_SHARE = 0.05
-"""Share of the steps: the last gradients of a pass are reduced when nothing of it is left, and that may take half as much."""
+"""Minimum share of the steps. The last gradients of a backward pass cannot overlap and may take half of it."""
 UNKNOWN = (
     "The device computes nothing while only communication runs. No launches were recorded, so the "
     "saving from overlap is unknown."
@@ -40,9 +40,9 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "could_hide_ns": ("Time to overlap", "Step time without communication."),
-            "shards_bare_ns": ("Shards", "Exposed collectives of parameter and gradient shards per step."),
-            "gathers_bare_ns": ("Gathers", "Exposed parameter gathers per step."),
-            "group_exposed_ns": ("This group", "Exposed communication of the costliest process group per step."),
+            "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
+            "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
+            "group_exposed_ns": ("This group", "Exposed communication of the process group with the most, per step."),
         },
     ),
     define("", "text", {"process_group": ("Process group", "Name of the process group.")}),
@@ -52,10 +52,10 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Detection | None:
     found = collectives(s.trace, s.chosen)
     roles = roles_of(s.trace)
-    # What waits for another stage of a pipeline a rule of its own speaks of.
+    # The rule pipeline_bubble covers waits for other pipeline stages.
     handed = np.isin(found.row, roles.row[roles.among(*PIPELINE)])
     apart = bool(handed.any())
-    found = found.of(~(serial(found) | small(s, found) | handed))
+    found = found.of(~(serial_calls(found) | small_calls(s, found) | handed))
     if not len(found.row):
         return None
     total = _exposed_in_steps(s, found.row)
@@ -71,8 +71,8 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(share),
         text=(
-            "Exposed communication takes {communication_ns} of each {step_time_mean_ns} step. Other work "
-            "could overlap {could_hide_ns} of it. "
+            "Exposed communication takes {communication_ns} of each {step_time_mean_ns} step. Other work takes "
+            "{could_hide_ns} and could overlap with it. "
         )
         + ("Process group {process_group} has the largest part: {group_exposed_ns}. " if worst else "")
         + ("Pipeline sends and receives are excluded; they have their own finding. " if apart else "")
@@ -134,27 +134,26 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
-    """Collectives; of those with a role the time in which nothing computes: what needs them waits beside copies as well."""
+    """For collectives with a role, copies do not count as overlap: dependent work waits during copies too."""
     kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
-    computed = measure_within(computing(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
+    computed = measure_within(computation_ranges(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
     return changed(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
 
 
 def _launches_known(trace: TraceTable) -> bool:
-    """Returns whether any launch of a kernel is recorded, or there is none to launch: what steps wait for is known then."""
+    """Whether the launch of any kernel is recorded, or the trace has no kernels."""
     kernels = trace.kind == EventKind.KERNEL
     return not kernels.any() or bool((trace.launch[kernels] != MISSING).any())
 
 
 def _exposed_in_steps(s: Scene, rows: Int64) -> int:
-    """How much of the steps nothing but these collectives takes."""
     steps = s.steps
-    alone = intersect(exposed(s.trace), union(s.trace.start_ns[rows], s.trace.ends(rows)))
+    alone = intersect(exposed_ranges(s.trace), union(s.trace.start_ns[rows], s.trace.ends(rows)))
     return int(measure_within(alone, steps.start_ns, steps.end_ns).sum())
 
 
 def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
-    """The process group with the most that nothing hides, and how much; None where there are not several."""
+    """The process group with the most exposed time, and that time; None for fewer than two groups."""
     known = found.group != MISSING
     groups = group(found.group[known])
     if len(groups) < 2:
@@ -166,8 +165,8 @@ def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
 
 
 def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
-    """When the host would not wait any more, if so much went from the begin of each."""
-    bare = intersect(exposed(s.trace), s.host)
+    """Host intervals that disappear if ``less_ns`` is cut from the start of each collective."""
+    bare = intersect(exposed_ranges(s.trace), s.host)
     return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
 
 
@@ -179,23 +178,24 @@ RULE = Rule(
     detects="Collectives are exposed: nothing else runs on the GPU during them.",
     threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of the steps.",
     saving=(
-        "At most the time of each step without communication (`could_hide_ns`). At least what starts earlier "
-        "if gradients are reduced as soon as they are available. 0 for collectives that are no reductions of "
-        "gradients. None if no launch is recorded."
+        "Upper bound: the step time without communication (`could_hide_ns`). Lower bound: the overlap gained if "
+        "gradients are reduced as soon as they are available. It is 0 for other collectives. None if no launch is "
+        "recorded."
     ),
     notes="""
-        The rule counts collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` do not
-        cover. The last gradients of a healthy training run take up to half of the threshold. The finding names
-        the process group with most of it. The bounds assume that as much data moves as now, beside other work.
-        Collectives with a [role](../concepts/attribution.md#parallelism) count in the upper bound as well while a copy runs.
+        The rule excludes collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` cover.
+        Even in a healthy training run, the last gradients may take half of the threshold. The finding names the
+        process group with the most exposed time. The bounds assume the same amount of data, moved during other
+        work. For collectives with a [role](../concepts/attribution.md#parallelism), the upper bound includes time
+        during which only copies run.
 
-        A collective reduces gradients if an operator `AccumulateGrad` launches it, or if it follows the
-        backward pass directly. It starts when its gradients are available and the one before it has ended. What
-        then remains after the backward pass stays exposed, at least the longest collective. Gradients are
-        available when the kernels launched before the collective have ended.
+        A collective reduces gradients if the operator `AccumulateGrad` launches it, or if it directly follows the
+        backward pass. In the lower bound, it starts when its gradients are available and the previous collective
+        has ended. Time after the backward pass stays exposed, at least that of the longest collective. Gradients
+        are available when all kernels launched before the collective have ended.
 
-        If shards of parameters or gradients are part of it (FSDP, ZeRO), the finding tells how much
-        (`sharding`). One rank does not show whether it waits or transfers: the Distributed page does.
+        With sharded parameters or gradients (FSDP, ZeRO), the finding reports their part (`sharding`). One rank
+        does not show whether it waits or transfers. The Distributed page does.
     """,
     cases=("", "sharding"),
     needs_kernels=True,

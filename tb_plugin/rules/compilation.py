@@ -1,4 +1,4 @@
-"""Code is compiled or tuned inside of steps."""
+"""Compilation or autotuning within steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.metrics import LINE, STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, join, measure, measure_within, subtract
 from tb_plugin.payloads import Link
@@ -40,7 +40,7 @@ def _look(s: Scene) -> Detection | None:
     within = np.flatnonzero(measure_within(compiling, steps.host_start_ns, steps.host_end_ns))
     line = s.line(rows)
     recorded = s.trace.steps.recorded
-    at = f"in {{compiling_steps}} {noun(len(within), 'step')}" if recorded else "while recording"
+    at = f"in {{compiling_steps}} {plural(len(within), 'step')}" if recorded else "while recording"
     if recorded and within.tolist() == [0] and len(steps.label) > 1:
         at += ", the first one"
     figures = [
@@ -55,8 +55,8 @@ def _look(s: Scene) -> Detection | None:
         figures=figures,
         evidence=Link("idle", {"where": "cause:Compilation"}, "Show the wait"),
         why=(
-            "The host waits for the compiler. This is normal in the first steps. Later, a shape, a flag or a "
-            "function has changed. The bounds assume no compilation."
+            "The host waits for the compiler. This is normal in the first steps. In later steps, a shape, a flag "
+            "or a function has changed. The bounds assume no compilation."
         ),
         confidence="high",
     )
@@ -68,9 +68,9 @@ RULE = Rule(
     title="Compilation during steps",
     look=_look,
     order=150,
-    detects="Code is compiled or tuned inside of steps.",
-    threshold="One compilation on a thread that launches.",
-    saving="All compilation inside of steps, without the time in which the thread captures a graph.",
+    detects="Code is compiled or tuned within steps.",
+    threshold="One compilation on a launching thread.",
+    saving="All compilation within steps, except while the thread captures a graph.",
     needs="Events of Dynamo, Inductor or Triton.",
     limits=(
         Limit.CPU,

@@ -1,12 +1,12 @@
-"""Kernels that only give numbers another layout or type take much of the time."""
+"""Kernels that only convert layouts or types."""
 
 from __future__ import annotations
 
-from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, states
+from tb_plugin.analysis.device_facts import facts_of, has_device_facts, has_fact_in, most_of
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -15,14 +15,14 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 CONVERSION_SHARE = 0.02
-"""Share of the kernel time of the steps: some conversions any program needs."""
+"""Minimum share of the kernel time; every program needs some conversions."""
 MEDIUM_SHARE = 0.1
-"""From this share on they are more than what stands at the borders of a model."""
+"""Minimum share for medium severity, above that of conversions at a model's inputs and outputs."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"conversions_ns": ("Conversions", "Time of layout and type conversion kernels per step.")},
+        {"conversions_ns": ("Conversions", "Time of kernels that convert layouts or types, per step.")},
     ),
     define(
         STEPS,
@@ -42,7 +42,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_operations(trace: TraceTable) -> bool:
-    """Returns whether a trace says what its kernels compute."""
+    """Returns whether a trace records the operation of each kernel."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, trace.recorder.kernels.type)
 
@@ -52,7 +52,7 @@ def _look(s: Scene) -> Detection | None:
     if facts is None or not states_operations(trace):
         return None
     kernels = s.kernels[~trace.is_collective[s.kernels]]
-    row = kernels[states(trace, trace.recorder.kernels.type, facts.conversions, kernels)]
+    row = kernels[has_fact_in(trace, trace.recorder.kernels.type, facts.conversions, kernels)]
     time, total = trace.dur_ns[row], int(trace.dur_ns[kernels].sum())
     if not total or time.sum() < CONVERSION_SHARE * total:
         return None
@@ -68,16 +68,16 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium" if share >= MEDIUM_SHARE else "low",
-        text=f"{s.each} {{conversions}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to "
-        "change the layout or type of tensors: {conversion_ratio} of the kernel time ({conversions_ns}), mostly "
+        text=f"{s.each} {{conversions}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to convert the "
+        "layout or type of tensors: {conversion_ratio} of the kernel time ({conversions_ns}), mostly "
         "{conversion_operation}" + (", launched by {conversion_operator}." if operator else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="conversion_ratio",
         threshold=CONVERSION_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Such a kernel reads and writes a whole tensor and computes nothing. Upper bound: none of them "
-            "runs. The trace does not show which ones the program needs."
+            "Each conversion reads and writes a whole tensor but computes nothing. Upper bound: no conversions "
+            "remain. The trace does not show which conversions the program needs."
         ),
         confidence="medium",
     )
@@ -89,12 +89,13 @@ RULE = Rule(
     title="Layout and type conversions",
     look=_look,
     order=390,
-    detects="Kernels only change the layout or type of numbers.",
-    threshold=f"They take {percent(CONVERSION_SHARE)} of the kernel time without communication, or more.",
-    saving="At most these kernels. At least 0: the trace does not tell which of them the program needs.",
-    needs=("The type of each kernel (column `Type` of NPUs: `TransData`, `Transpose`, `TransposeD`, `Cast`)."),
+    detects="Kernels only convert the layout or type of tensors.",
+    threshold=f"They take at least {percent(CONVERSION_SHARE)} of the kernel time without communication.",
+    saving="Upper bound: all of these kernels. Lower bound: 0, because the trace does not show which conversions the "
+    "program needs.",
+    needs=("The type of each kernel (NPUs: column `Type`, with `TransData`, `Transpose`, `TransposeD`, `Cast`)."),
     notes="""
-        Its severity is medium from 10 % on, else low. `redundant_casts` and `redundant_copies` cover some of
+        The severity is medium at 10 % or more, else low. `redundant_casts` and `redundant_copies` cover some of
         these kernels.
     """,
     has_data=states_operations,

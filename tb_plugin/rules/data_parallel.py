@@ -1,11 +1,11 @@
-"""DataParallel: one process drives several devices."""
+"""DataParallel: one process for several devices."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.communication import computing
+from tb_plugin.analysis.communication import computation_ranges
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.lib.intervals import measure_within, subtract, union
@@ -25,7 +25,10 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "exchange_ns": ("Between devices", "Collectives and copies between devices without compute, per step."),
+            "exchange_ns": (
+                "Between devices",
+                "Time of collectives and device-to-device copies without compute, per step.",
+            ),
         },
     ),
 )
@@ -36,22 +39,26 @@ def _look(s: Scene) -> Detection | None:
     if not is_data_parallel(trace):
         return None
     rows = _exchanges(s)
-    alone = subtract(union(trace.start_ns[rows], trace.ends(rows)), computing(trace))
+    alone = subtract(union(trace.start_ns[rows], trace.ends(rows)), computation_ranges(trace))
     exchange = s.per_step(int(measure_within(alone, s.steps.start_ns, s.steps.end_ns).sum()))
     notice = s.notice(
         RULE,
         severity="medium",
         text="One process drives {affected} devices with copies of the model (DataParallel)"
-        + (". Exchanges between devices take {exchange_ns} per step while none computes." if exchange else "."),
+        + (
+            ". Data exchange between devices takes {exchange_ns} per step while no device computes."
+            if exchange
+            else "."
+        ),
         figures=[
             METRICS.figure("affected", len(np.unique(trace.device[trace.device != MISSING])), "Devices"),
             *([METRICS.figure("exchange_ns", exchange)] if exchange else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "One Python process launches the work of all devices. It copies the model to each device in "
-            "every step, and gathers gradients after the backward pass. This trace cannot show the time with "
-            "one process per device."
+            "One Python process launches the work of all devices. It copies the model to each device in every "
+            "step, and gathers gradients after the backward pass. The trace does not show how fast one process per "
+            "device would be."
         ),
         confidence="high",
     )
@@ -59,7 +66,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _exchanges(s: Scene) -> Int64:
-    """Collectives and copies between devices in the steps, the longest first."""
     trace = s.trace
     copies = s.of(EventKind.MEMCPY)
     copies = copies[directions_of(trace, copies) == _PEERS]
@@ -74,10 +80,10 @@ RULE = Rule(
     order=430,
     detects="One process drives several GPUs with DataParallel.",
     threshold="`DataParallel.forward` and more than one GPU.",
-    saving="None: the trace does not tell what one process per GPU would take.",
+    saving="None: the trace does not show how fast one process per GPU would be.",
     notes="""
-        The finding reports how long collectives and copies run between the GPUs while none computes
-        (`exchange_ns`). Other rules do not count these collectives.
+        The finding reports the time of collectives and copies between GPUs while no GPU computes (`exchange_ns`).
+        Other rules exclude these collectives.
     """,
     saves=False,
     limits=(Limit.COMMUNICATION,),

@@ -1,4 +1,4 @@
-"""Devices of a server wait between steps that decode."""
+"""Device idle time between decode steps of a server."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "pair_gap_ns": ("Gap", "Mean device idle time between consecutive decode steps."),
-            "pair_least_ns": ("Shortest host gap", "Shortest host time between consecutive decode steps."),
-            "pair_period_ns": ("Step to step", "Mean start-to-start time of consecutive decode steps."),
+            "pair_gap_ns": ("Gap", "Mean device idle time between decode steps."),
+            "pair_least_ns": ("Shortest host gap", "Shortest host time between decode steps."),
+            "pair_period_ns": ("Step to step", "Mean time from one decode step start to the next."),
         },
     ),
     define(STEPS, "count", {"decode_pairs": ("Pairs", "Pairs of consecutive decode steps.")}),
-    define(STEPS, "ratio", {"pair_gap_ratio": ("Gap share", "Gap divided by step to step.")}),
+    define(STEPS, "ratio", {"pair_gap_ratio": ("Gap share", "Mean gap divided by mean step-to-step time.")}),
 )
 
 SHARE = 0.05
-"""Share of the time from decode step to decode step that gaps have to take: a launch and a copy of tokens take some."""
+"""Minimum share of gaps in the step-to-step time; a launch and a token copy take some time anyway."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -62,17 +62,17 @@ def _look(s: Scene) -> Detection | None:
         severity=severity_of(ratio),
         text=(
             "The device idles {pair_gap_ns} between consecutive decode steps, {pair_gap_ratio} of the "
-            "{pair_period_ns} period (mean of {decode_pairs} pairs, outliers included)."
+            "{pair_period_ns} step-to-step time (mean of {decode_pairs} pairs, including outliers)."
         ),
         figures=[METRICS.figure(key, value) for key, value in values.items()],
         measure="pair_gap_ratio",
         threshold=SHARE,
         evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
         why=(
-            "No request receives a token during this time. The bounds assume that the host prepares the next "
-            "step while the device works. Upper bound: the whole gap disappears. Lower bound: the time that "
-            "the host waited for the device in the previous step, or the excess over the shortest gap. Time "
-            "between steps counts although it belongs to no step."
+            "No request receives a token during this time. The bounds assume that the host prepares the next step "
+            "while the device works. Upper bound: the whole gap disappears. Lower bound: the time that the host "
+            "waited for the device in the previous step, or the excess over the shortest gap. Gaps are included "
+            "although they lie between steps."
         ),
         confidence="medium",
     )
@@ -87,8 +87,11 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
-    """When the host is between these steps and the ones before (where it is ahead, nothing), and how long it waited in those
-    for a device that worked."""
+    """Host intervals between these steps and the previous ones, and the host's wait for the device in the previous
+    steps.
+
+    Steps without such an interval are omitted: there the host runs ahead.
+    """
     steps = s.trace.steps
     start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]
     at = at[end > start]
@@ -99,7 +102,6 @@ def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
 
 
 def _first_work(numbers: ServedSteps, at: Int64) -> Int64:
-    """The first work of these steps, that after the longest gap first."""
     order = np.lexsort((numbers.row, numbers.step))
     first = order[np.searchsorted(numbers.step[order], at)]
     return numbers.row[first][np.argsort(-numbers.gap_ns[at], kind="stable")]
@@ -112,18 +114,17 @@ RULE = Rule(
     order=130,
     detects="The GPUs of a server idle between decode steps.",
     threshold=(
-        f"Gaps take {percent(SHARE)} or more of the time from decode step to decode step, over {FEWEST} pairs or more."
+        f"Gaps take at least {percent(SHARE)} of the step-to-step time of decode steps, over at least {FEWEST} pairs."
     ),
     saving=(
-        "At most all of the gaps. At least the CPU time between steps that could overlap. That is "
-        "the time that the CPU waited in the step before, or the time beyond the shortest one between steps."
+        "Upper bound: all gaps. Lower bound: CPU time between steps that could overlap with GPU work. It is the "
+        "wait for the GPU in the previous step, or the excess over the shortest gap."
     ),
     needs="Steps with [modes](../concepts/attribution.md#serving).",
     notes="""
-        The bounds assume asynchronous scheduling. They lie partly between steps, in the time of no step.
-        Launching ahead also saves the latency of a launch: with gaps of 20 us, up to 6 % more.
-        `slow_first_step` and `step_outliers` are silent about steps of several modes. The severity is high from
-        20 % on, medium from 5 % on.
+        The bounds assume asynchronous scheduling. Part of the saving lies between steps. Launching ahead also saves
+        launch latency: up to 6 % more for gaps of 20 us. `slow_first_step` and `step_outliers` skip traces with
+        several step modes. The severity is high at 20 % or more, medium at 5 % or more.
     """,
     has_data=is_served,
     needs_kernels=True,

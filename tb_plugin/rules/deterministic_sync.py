@@ -1,4 +1,4 @@
-"""A backward operator waits for the device, likely because results have to be reproducible."""
+"""Backward operators that wait for the device, likely in deterministic mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import OFTEN, For, times, waiting
+from tb_plugin.rules._host_waits import OFTEN, For, count_text, waiting_calls
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -31,12 +31,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"backward_sync_ns": ("Backward waits", "Host wait for the device in these operators per step.")},
+        {"backward_sync_ns": ("Backward waits", "Host time waiting for the device in these operators, per step.")},
     ),
     define(
         STEPS,
         "number",
-        {"backward_sync_calls": ("Waits", "Waits for the device in these operators per step.")},
+        {"backward_sync_calls": ("Waits", "Number of waits for the device in these operators, per step.")},
     ),
     define(
         STEPS,
@@ -44,7 +44,7 @@ METRICS = OF_RULES.adding(
         {
             "backward_sync_kinds": (
                 "Backward operators",
-                "Distinct waiting operators, by forward operator, module and line.",
+                "Distinct operators that wait, by forward operator, module and line.",
             )
         },
     ),
@@ -52,7 +52,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, found = s.trace, waiting(s, For.BACKWARD)
+    trace, found = s.trace, waiting_calls(s, For.BACKWARD)
     if found is None:
         return None
     calls, place = found.row, found.place
@@ -60,11 +60,11 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} {_told(s, said, kinds, times(place))}. Likely cause: deterministic algorithms. No forward "
-        "operator behind it waits.",
+        text=f"{s.each} {_told(s, said, kinds, count_text(place))}. Likely cause: deterministic algorithms, because the "
+        "forward operators do not wait.",
         figures=[
             *said,
-            METRICS.figure("backward_sync_calls", s.per_step(times(place))),
+            METRICS.figure("backward_sync_calls", s.per_step(count_text(place))),
             METRICS.figure("backward_sync_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
             *([METRICS.figure("backward_sync_kinds", kinds)] if kinds > 1 else []),
         ],
@@ -80,7 +80,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
-    """What waits how long, and the worst of several."""
     known = {each.metric.key for each in said}
     named = "".join(part for key, part in _PARTS.items() if key in known)
     often = s.often(waits, "backward_sync_calls")
@@ -93,7 +92,6 @@ def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
 
 
 def _most(trace: TraceTable, calls: Int64) -> tuple[list[Figure], int]:
-    """What is known of the backward operator that waits longest, and how many different ones wait."""
     every, paths, lines = backward_operators(trace), module_paths(trace), code_lines(trace)
     at = every.of[trace.operator[calls]]
     forward = every.forward[at]
@@ -123,14 +121,14 @@ RULE = Rule(
     look=_look,
     order=40,
     detects="A backward operator waits for the GPU, although its forward operator does not.",
-    threshold=f"One line of Python waits in {percent(OFTEN)} of the steps or more.",
-    saving="The same as for `synchronising_calls`.",
+    threshold=f"One Python line waits in at least {percent(OFTEN)} of the steps.",
+    saving="As for `synchronising_calls`.",
     notes="""
-        Only operators count that PyTorch runs differently under `torch.use_deterministic_algorithms`: gather,
+        The rule checks operators that PyTorch runs differently under `torch.use_deterministic_algorithms`: gather,
         scatter, index, put, take, repeat_interleave, embedding, cumsum, padding and upsampling. If the forward
-        operator waits as well, the reason is another one, for example a boolean mask. The finding names the
-        backward operator that waits longest, with its forward operator, module and line. The trace does not
-        record whether deterministic algorithms are on, so the confidence is medium.
+        operator waits too, the reason is different, such as a boolean mask. The finding names the backward operator
+        with the longest wait, and its forward operator, module and line. The trace does not record whether
+        deterministic algorithms are on, so the confidence is medium.
     """,
     limits=(Limit.CPU,),
 )

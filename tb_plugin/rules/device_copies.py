@@ -1,4 +1,4 @@
-"""Copies within a device that take a real share of the steps."""
+"""Copies within a device."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MIN_SHARE = 0.02
-"""Share of the steps: most programs copy a little within the device."""
-NAMED = 3
-"""Operators in the sentence: those with most of the time."""
+"""Minimum share of the steps; most programs copy a little within the device."""
+MAX_LISTED_OPERATORS = 3
 METRICS = OF_RULES.adding(
     define(
-        STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, mean over devices.")}
+        STEPS,
+        "ns",
+        {"device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")},
     ),
     define(
         STEPS,
@@ -42,7 +43,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "code",
         {
-            "device_copy_operators": ("Operators", "Operators with the most copy time, with shares."),
+            "device_copy_operators": ("Operators", "Operators with the most copy time, and their shares."),
             "device_copy_line": ("Python line", LINE.format("copy")),
         },
     ),
@@ -50,7 +51,7 @@ METRICS = OF_RULES.adding(
 
 
 def copies_within(trace: TraceTable) -> Bool:
-    """Returns which rows are the driver's copies from a device to itself."""
+    """Returns a row mask of the driver's copies within one device."""
     found = np.zeros(len(trace), np.bool_)
     copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
     within = [each.key for each in DIRECTIONS].index("dtod")
@@ -86,8 +87,8 @@ def _look(s: Scene) -> Detection | None:
         threshold=MIN_SHARE,
         evidence=Link("kernels", {"group": "copies"}, "Show copies"),
         why=(
-            "Such a copy moves a tensor and computes nothing. Upper bound: no copy remains. The trace does "
-            "not show which ones the program needs."
+            "These copies move tensors and compute nothing. Upper bound: no copies remain. The trace does not show "
+            "which copies the program needs."
         ),
         confidence="medium",
     )
@@ -99,7 +100,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _operators(trace: TraceTable, copies: Int64) -> str:
-    """Calling operators with most of the time: ``aten::cat (60 %) and aten::clone (40 %)``; "" where none is known."""
+    """The calling operators with the most time: ``aten::cat (60 %) and aten::clone (40 %)``; "" if unknown."""
     names, time = operator_names(trace, copies), trace.dur_ns[copies]
     launched = trace.operator[copies] != MISSING
     names[launched] = trace.name[_calling(trace, trace.operator[copies[launched]].astype(np.int64))]
@@ -107,13 +108,13 @@ def _operators(trace: TraceTable, copies: Int64) -> str:
     total = groups.sum(time)
     name = names[groups.first]
     order = np.lexsort((name, -total))
-    order = order[name[order] != MISSING][:NAMED]
+    order = order[name[order] != MISSING][:MAX_LISTED_OPERATORS]
     *others, last = [f"{trace.strings[int(name[i])]} ({100 * total[i] / time.sum():.0f} %)" for i in order] or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def _calling(trace: TraceTable, operators: Int64) -> Int64:
-    """The operator that calls for each copy, some levels above its launch: copy_, clone, contiguous, reshape."""
+    """The operator responsible for each copy, up to ``LEVELS`` above its launch: copy_, clone, contiguous, reshape."""
     for _ in range(LEVELS):
         outer = trace.operator[operators]
         operators = np.where(outer == MISSING, operators, outer).astype(np.int64)
@@ -126,14 +127,14 @@ RULE = Rule(
     look=_look,
     order=360,
     detects="The driver copies tensors within the GPU (`Memcpy DtoD`).",
-    threshold=f"They take {percent(MIN_SHARE)} of the steps or more, as a mean over the GPUs that copy.",
+    threshold=f"They take at least {percent(MIN_SHARE)} of the steps, averaged over the GPUs that copy.",
     saving=(
-        "At most all of them, with the operators that launch them. At least 0: the trace does not tell which "
-        "copies the program needs."
+        "Upper bound: all copies, with the operators that launch them. Lower bound: 0, because the trace does not "
+        "show which copies the program needs."
     ),
     notes="""
-        The finding names the operators behind most copies, up to four levels above the launch, and the line of
-        Python. Copies by kernels do not count: `redundant_copies` covers them.
+        The finding names the operators responsible for most copies, up to four levels above the launch, and the
+        Python line. Copies by kernels are excluded; `redundant_copies` covers them.
     """,
     limits=(
         Limit.GPU,

@@ -1,4 +1,4 @@
-"""The backend of communication is not the one that is made for the devices."""
+"""A communication backend that is slow on these devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    """Fires only where another backend was seen at work (the old plugin also fired when no collective was seen)."""
+    """Unlike in the old plugin, another backend must occur in the trace."""
     capable = [device for device in s.trace.devices if device.collective_backend]
     if s.trace.strings.find(DISTRIBUTED_DATA_PARALLEL) == MISSING or not capable:
         return None
@@ -46,14 +46,13 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _backends_at_work(trace: TraceTable) -> set[str]:
-    """Backends of process groups that are seen in names of collectives on the host."""
     names = np.unique(trace.name[trace.is_collective & (trace.kind != EventKind.KERNEL)]).tolist()
     found = [BACKEND.match(trace.strings[name]) for name in names]
     return {match.group(1).lower() for match in found if match}
 
 
 def _recorded_backends(trace: TraceTable) -> list[str]:
-    """Backends that the file states: one, or several by device as in ``cpu:gloo,cuda:nccl``."""
+    """Backends in ``distributedInfo``: one, or one per device type as in ``cpu:gloo,cuda:nccl``."""
     info = trace.metadata.get("distributedInfo")
     stated = str(info.get("backend", "")) if isinstance(info, dict) else ""
     return re.split(r"[:,]", stated.lower())
@@ -64,11 +63,12 @@ RULE = Rule(
     title="Slow communication backend",
     look=_look,
     order=440,
-    detects="Processes communicate through a backend that is not made for the GPUs.",
-    threshold="`DistributedDataParallel.forward`, only other backends (`others`), and no collective kernel.",
-    saving="None: the trace does not tell what the other backend would take.",
+    detects="Processes use a communication backend that is not designed for the GPUs.",
+    threshold="`DistributedDataParallel.forward` runs, all recorded backends are other ones (`others`), and no collective "
+    "kernel runs.",
+    saving="None: the trace does not show how fast the recommended backend would be.",
     notes="""
-        NCCL is made for NVIDIA GPUs from compute capability 3.5 on; on AMD GPUs the same name means RCCL.
+        NCCL supports NVIDIA GPUs with compute capability 3.5 or higher. On AMD GPUs, the same name means RCCL.
     """,
     saves=False,
     limits=(Limit.COMMUNICATION,),

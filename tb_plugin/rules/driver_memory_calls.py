@@ -1,4 +1,4 @@
-"""The driver is called for memory inside of steps."""
+"""Driver memory calls within steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    """What the memory view says as well; it is there to see if the allocator's events were recorded."""
+    """Same as the finding of the memory view, which needs allocator events."""
     there = len(s.trace.memory.time_ns) > 0
     link = Link("memory", {}, "Show memory") if there else Link("timeline", {}, "Show in timeline")
     notice = driver_notice(s.driver, s.trace.recorder, link)
@@ -33,7 +33,7 @@ def _look(s: Scene) -> Detection | None:
     line = s.line(rows)
     if line:
         figures = [*notice.figures, METRICS.figure("driver_line", line)]
-        notice = replace(notice, text=f"{notice.text} Most of it lies under {{driver_line}}.", figures=figures)
+        notice = replace(notice, text=f"{notice.text} Most of this time is at {{driver_line}}.", figures=figures)
     return Detection(
         replace(notice, why=why, confidence="high", threshold=None), Bounds.exact(Change(s.covered(rows))), rows
     )
@@ -44,11 +44,11 @@ RULE = Rule(
     title="Memory allocation calls to the driver",
     look=_look,
     order=90,
-    detects="The allocator calls the driver for memory inside of steps.",
-    threshold="One call that does not set the driver up.",
+    detects="The allocator calls the driver for memory within steps.",
+    threshold="One call that is not part of driver initialisation.",
     saving="These calls.",
     notes="""
-        Calls that set the driver up do not count. A release that waits for the GPU always counts. The figures
+        Calls during driver initialisation do not count. A release that waits for the GPU always counts. The figures
         are sums over all steps.
     """,
     cases=("", "segments", "no_steps"),

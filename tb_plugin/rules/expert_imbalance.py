@@ -1,11 +1,11 @@
-"""Some ranks get many more tokens than others."""
+"""Uneven distribution of tokens over ranks."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.parallelism.experts import Dispatched, dispatched
+from tb_plugin.analysis.parallelism.experts import Dispatched, token_dispatches
 from tb_plugin.analysis.parallelism.roles import Role, roles_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
@@ -16,7 +16,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 UNEVEN = 1.25
-"""Most tokens over the mean: with some hundreds a rank chance alone makes less of it."""
+"""Minimum ratio of the largest token count to the mean. With some hundred tokens per rank, chance gives less."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -24,24 +24,24 @@ METRICS = OF_RULES.adding(
         {
             "rank_tokens_ratio": (
                 "Max over mean",
-                "Tokens of the busiest rank divided by the mean rank's.",
+                "Tokens of the busiest rank divided by the mean over ranks.",
             ),
-            "dispatches_told": ("Dispatches", "Dispatches with recorded sizes per step."),
+            "dispatches_told": ("Dispatches", "Token dispatches with recorded sizes, per step."),
         },
     ),
     define(
         STEPS,
         "ns",
         {
-            "experts_ns": ("Experts", "Time of expert products after these dispatches, per step."),
-            "uneven_ns": ("Imbalance cost", "Expert product time times (max over mean - 1), per step."),
+            "experts_ns": ("Experts", "Time of expert matmuls after these dispatches, per step."),
+            "uneven_ns": ("Imbalance cost", "Expert matmul time multiplied by (max over mean - 1), per step."),
         },
     ),
 )
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, sent = s.trace, dispatched(s.trace)
+    trace, sent = s.trace, token_dispatches(s.trace)
     mine = s.rows[sent.row]
     experts = sent.experts_ns[mine]
     if not experts.sum():
@@ -55,8 +55,8 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="medium",
         text=(
-            "Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean. "
-            "Experts take {experts_ns} per step here, and about {uneven_ns} more on that rank."
+            "Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean. Experts "
+            "take {experts_ns} per step on this rank, and about {uneven_ns} more on the busiest one."
         ),
         figures=[
             METRICS.figure("rank_tokens_ratio", ratio),
@@ -68,7 +68,7 @@ def _look(s: Scene) -> Detection | None:
         threshold=UNEVEN,
         evidence=Link("parallelism", {}, "Show roles"),
         why=(
-            "All ranks wait for the busiest rank when results return. Sizes are those that this rank sends; "
+            "All ranks wait for the busiest rank before results return. Only sizes sent by this rank are known; "
             "other ranks may differ. Upper bound: the wait caused by the imbalance. Lower bound: zero."
         ),
         confidence="low",
@@ -81,7 +81,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _shorter(trace: TraceTable, sent: Dispatched, waits: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The exchanges that bring results back, and by how much each is shorter at best."""
+    """Rows of the exchanges that return results, and the most time saved in each."""
     roles = roles_of(trace)
     back = roles.row[roles.among(Role.COMBINE)]
     back = back[np.argsort(trace.start_ns[back], kind="stable")]
@@ -98,7 +98,7 @@ def _shorter(trace: TraceTable, sent: Dispatched, waits: np.ndarray, mine: np.nd
 
 
 def _is_told(trace: TraceTable) -> bool:
-    return len(dispatched(trace)) > 0
+    return len(token_dispatches(trace)) > 0
 
 
 RULE = Rule(
@@ -107,15 +107,15 @@ RULE = Rule(
     look=_look,
     order=230,
     detects="One rank receives many more tokens than the mean, and the others wait for its experts.",
-    threshold=f"It receives {UNEVEN} times the mean or more, and the imbalance costs {percent(WORTH)} of the step or more.",
+    threshold=f"It receives at least {UNEVEN} times the mean, and the imbalance costs at least {percent(WORTH)} of the step.",
     saving=(
-        "At most the extra time of its experts, as far as the exchanges that return results are as long. At least 0."
+        "Upper bound: the extra time of that rank's experts, but at most the time of the exchanges that return "
+        "results. Lower bound: 0."
     ),
     needs="Dispatches with recorded sizes.",
     notes="""
-        The mean is weighted by the time of the experts. The sizes are those that this rank sends, so the
-        confidence is low. Experts of one rank are not compared: their token counts are values, which no trace
-        records.
+        The mean is weighted by expert time. Only sizes sent by this rank are known, so the confidence is low.
+        Experts within one rank are not compared, because traces do not record their token counts.
     """,
     has_data=_is_told,
     needs_kernels=True,

@@ -1,4 +1,4 @@
-"""Copies run alone on the stream that computes, though the host does not wait for them: they could overlap."""
+"""Copies on the compute stream that overlap with nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._overlap import HIDDEN, bytes_of, exposed_copy_time, hidden
+from tb_plugin.rules._overlap import HIDDEN, bytes_of, exposed_copy_time, overlapped_ns
 from tb_plugin.rules.repeated_copies import repeated_copies
 
 Int64 = npt.NDArray[np.int64]
@@ -22,7 +22,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"exposed_copy_ns": ("Exposed copies", "Time with only a copy running, per step.")},
+        {"exposed_copy_ns": ("Exposed copies", "Time during which only copies run, per step.")},
     ),
     define(STEPS, "number", {"exposed_copies": ("Copies", "Exposed copies per step.")}),
     define(STEPS, "bytes", {"exposed_copy_bytes": ("Bytes", "Bytes of exposed copies per step.")}),
@@ -67,7 +67,7 @@ def _look(s: Scene) -> Detection | None:
         ),
         confidence="medium",
     )
-    least, most = (Change(row=copies, less_ns=np.minimum(hidden(s, copies, low), bare)) for low in (True, False))
+    least, most = (Change(row=copies, less_ns=np.minimum(overlapped_ns(s, copies, low), bare)) for low in (True, False))
     return Detection(notice, Bounds(least, most), s.by_length(copies))
 
 
@@ -76,11 +76,11 @@ RULE = Rule(
     title="Copies that could overlap",
     look=_look,
     order=60,
-    detects="Copies to the GPU run on a stream of kernels while nothing else runs.",
-    threshold=f"They run alone for {percent(WORTH)} of the step or more.",
-    saving=f"At most the time that other work of the step can overlap. At least {percent(HIDDEN)} of it.",
+    detects="Copies to the GPU run on a compute stream while nothing else runs.",
+    threshold=f"Their exposed time is at least {percent(WORTH)} of the step.",
+    saving=f"Upper bound: the copy time that other work of the step can overlap. Lower bound: {percent(HIDDEN)} of it.",
     notes="""
-        The CPU does not wait for these copies. The bounds hold if the data is available one step ahead, like a
+        The CPU does not wait for these copies. The bounds assume that the data is available one step ahead, like a
         batch.
     """,
     needs_kernels=True,

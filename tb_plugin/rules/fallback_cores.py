@@ -1,12 +1,12 @@
-"""Kernels that the device's own cores have no code for run on slower ones."""
+"""Kernels on slower fallback cores."""
 
 from __future__ import annotations
 
-from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, states
+from tb_plugin.analysis.device_facts import facts_of, has_device_facts, has_fact_in, most_of
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -34,7 +34,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_cores(trace: TraceTable) -> bool:
-    """Returns whether a trace says on which cores kernels ran."""
+    """Returns whether a trace records the core type of kernels."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, trace.recorder.kernels.core)
 
@@ -43,7 +43,7 @@ def _look(s: Scene) -> Detection | None:
     trace, facts = s.trace, facts_of(s.trace)
     if facts is None or not states_cores(trace):
         return None
-    row = s.kernels[states(trace, trace.recorder.kernels.core, facts.fallback_cores, s.kernels)]
+    row = s.kernels[has_fact_in(trace, trace.recorder.kernels.core, facts.fallback_cores, s.kernels)]
     if not len(row):
         return None
     time = trace.dur_ns[row]
@@ -62,15 +62,15 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{fallback_kernels}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
-        "{fallback_core}, {fallback_ns}"
+        text=f"{s.each} {{fallback_kernels}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
+        "{fallback_core} for {fallback_ns}"
         + (", mostly {fallback_operation}" if named["fallback_operation"] else "")
         + (", launched by {fallback_operator}." if named["fallback_operator"] else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Operators without a kernel for the main cores run here, many times slower. Upper bound: these "
-            "kernels disappear. The trace does not show how long other kernels would take."
+            "Operators without a kernel for the main cores run on fallback cores, many times slower. Upper bound: "
+            "these kernels disappear. The trace does not show how long other kernels would take."
         ),
         confidence="high",
     )
@@ -82,12 +82,13 @@ RULE = Rule(
     title="Kernels on fallback cores",
     look=_look,
     order=380,
-    detects="Kernels run on slow fallback cores because the usual cores have no code for them.",
+    detects="Kernels run on slow fallback cores because no version exists for the main cores.",
     threshold="One kernel.",
-    saving="At most these kernels. At least 0: the trace does not tell how long another kernel would take.",
-    needs="The core of each kernel (column `Accelerator Core` of NPUs; AI CPUs are fallback cores).",
+    saving="Upper bound: all of these kernels. Lower bound: 0, because the trace does not show how long other kernels "
+    "would take.",
+    needs="The core type of each kernel (NPUs: column `Accelerator Core`; AI CPUs are fallback cores).",
     notes="""
-        The finding names the operation with most of the time, and the operator that launched it.
+        The finding names the operation with the most time and the operator that launched it.
     """,
     has_data=states_cores,
     stays_without_saving=True,

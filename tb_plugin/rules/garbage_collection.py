@@ -1,11 +1,11 @@
-"""Python collects garbage inside of steps."""
+"""Python garbage collection within steps."""
 
 from __future__ import annotations
 
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
@@ -18,11 +18,11 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "collecting_ns": ("Garbage collection", "Sum of collection pauses in steps."),
-            "collecting_longest_ns": ("Longest pause", "Longest collection pause in steps."),
+            "collecting_ns": ("Garbage collection", "Sum of garbage collection pauses during steps."),
+            "collecting_longest_ns": ("Longest pause", "Longest garbage collection pause during steps."),
         },
     ),
-    define(STEPS, "count", {"collections": ("Pauses", "Collection pauses in steps.")}),
+    define(STEPS, "count", {"collections": ("Pauses", "Garbage collection pauses during steps.")}),
 )
 
 
@@ -30,7 +30,7 @@ def _look(s: Scene) -> Detection | None:
     found = rows_in(s.trace, Cause.GARBAGE_COLLECTION)
     if not len(found):
         return None
-    pauses = s.covered(found)  # a call that collects and the collection inside of it are one
+    pauses = s.covered(found)  # a call and the collection inside it are one pause
     if not len(pauses):
         return None
     figures = [
@@ -41,12 +41,12 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"Python collected garbage {{collections}} {noun(len(pauses), 'time', 'times')}, {{collecting_ns}} in "
-        "all, {collecting_longest_ns} at most.",
+        text=f"Python garbage collection ran {{collections}} {plural(len(pauses), 'time', 'times')} for {{collecting_ns}} "
+        "in total. The longest pause took {collecting_longest_ns}.",
         figures=figures,
         evidence=Link("idle", {"where": "cause:Garbage collection"}, "Show the wait"),
         why=(
-            "A collection starts after a number of allocations, at any point of the step. It stops all "
+            "A collection starts after a certain number of allocations, at any point of the step. It stops all "
             "Python threads, and other ranks wait. The bounds assume no collection in these steps."
         ),
         confidence="high",
@@ -59,9 +59,9 @@ RULE = Rule(
     title="Garbage collection",
     look=_look,
     order=140,
-    detects="Python collects garbage inside of steps.",
-    threshold="One collection inside of a step.",
-    saving="All collections inside of these steps.",
+    detects="Python garbage collection runs within steps.",
+    threshold="One collection within a step.",
+    saving="All collections within these steps.",
     needs="Recorded collections.",
     limits=(
         Limit.CPU,

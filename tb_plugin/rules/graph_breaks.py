@@ -1,4 +1,4 @@
-"""Compiled code breaks off, and goes on in compiled code of its own."""
+"""Graph breaks in compiled code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analysis.compiled.regions import has_regions, regions_of
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, measure, subtract
 from tb_plugin.payloads import Link
@@ -18,14 +18,14 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"breaking_ns": ("Guards and wrappers", "Guard check and wrapper time of calls after a break.")},
+        {"breaking_ns": ("Guards and wrappers", "Time of guard checks and wrappers in calls after a graph break.")},
     ),
     define(
         STEPS,
         "count",
         {
-            "breaks": ("Graph breaks", "Pairs of interrupted and resumed function."),
-            "breaking_calls": ("Calls after breaks", "Calls of compiled regions from other compiled regions."),
+            "breaks": ("Graph breaks", "Pairs of interrupted and resumed functions."),
+            "breaking_calls": ("Calls after breaks", "Calls from one compiled region to another."),
         },
     ),
     define(STEPS, "code", {"break_line": ("First at", "Last line before the most frequent break.")}),
@@ -59,16 +59,15 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"Compiled code has {{breaks}} {noun(len(breaks), 'graph break')}, reached {{breaking_calls}} "
-        f"{noun(len(mine), 'time')} in all"
+        text=f"Compiled code has {{breaks}} {plural(len(breaks), 'graph break')}, reached {{breaking_calls}} "
+        f"{plural(len(mine), 'time')} in total"
         + (", most often at {break_line}" if line else "")
         + ". Guards and wrappers after the breaks take {breaking_ns}.",
         figures=figures,
         evidence=Link("compiled", {"group": "graph_breaks"}, "Show the breaks"),
         why=(
-            "The code after a break is compiled separately: guards are checked again, and nothing is fused "
-            "across the break. The bounds assume no such checks and wrappers. The saving from fusion is not "
-            "known."
+            "The code after a break is compiled separately: guards are checked again, and nothing is fused across "
+            "the break. The bounds include only checks and wrappers. The saving from fusion is unknown."
         ),
         confidence="high",
     )
@@ -80,11 +79,10 @@ RULE = Rule(
     title="Graph breaks",
     look=_look,
     order=170,
-    detects="Compiled code breaks off and continues in other compiled code.",
-    threshold="One break on a thread that launches.",
+    detects="Compiled code stops at a graph break and continues in another compiled region.",
+    threshold="One break on a launching thread.",
     saving=(
-        "The guards and wrappers of the calls behind breaks. The trace does not tell what fusing across a "
-        "break would save."
+        "Guards and wrappers of the calls after a break. The trace does not show what fusion across a break would save."
     ),
     needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""

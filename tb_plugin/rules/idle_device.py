@@ -1,19 +1,19 @@
-"""A device idles, and no finding explains most of it."""
+"""Unexplained idle time of a device."""
 
 from __future__ import annotations
 
 from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._idle_cause import METRICS, largest_cause, window
+from tb_plugin.rules._idle_cause import METRICS, largest_cause, window_words
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules.low_utilization import unlaunched
+from tb_plugin.rules.low_utilization import missing_launch_advice
 
 BUSY = 0.9
-"""From here on a device that no rule complains of is well used."""
+"""Utilization above which a device without findings is well used."""
 
 
 def _look(s: Scene) -> Detection | None:
-    """A word where the findings do not explain why a device idles: silence would read as praise."""
+    """Without this finding, an idle device with few findings would look well used."""
     known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
     if not known:
         return None
@@ -23,9 +23,9 @@ def _look(s: Scene) -> Detection | None:
         s.notice(
             RULE,
             severity="low",
-            text=f"Device {{device}} runs kernels only {{utilization}} of {window(s)}, and no finding explains most of "
-            f"its idle time.{largest.text}",
-            todo=unlaunched(s, largest) or "Open the longest idle periods to see what the host was doing.",
+            text=f"Device {{device}} runs kernels for only {{utilization}} of {window_words(s)}, and no finding explains "
+            f"most of its idle time.{largest.text}",
+            todo=missing_launch_advice(s, largest) or "Open the longest idle periods to see what the host was doing.",
             figures=[
                 METRICS.figure("utilization", known[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),
@@ -47,13 +47,13 @@ RULE = Rule(
     order=500,
     detects="A GPU idles, and no finding explains most of it.",
     threshold=(
-        f"Its utilization is below {percent(BUSY)}, `low_utilization` does not apply, and all findings "
-        f"together save less than half of the idle time."
+        f"Its utilization is below {percent(BUSY)}, and `low_utilization` does not apply. All findings together "
+        "save less than half of the idle time."
     ),
-    saving="None: the finding names the largest cause of idle time and its share.",
+    saving="None: the finding names the largest idle cause and its share.",
     notes="""
-        The rule looks only if `low_utilization` does not apply: few findings alone do not mean that the GPU is
-        well used. The largest cause may be one that a rule covers and that would save little.
+        The rule runs only if `low_utilization` does not apply. Without it, a trace with few findings might suggest
+        a well-used GPU. Another rule may cover the largest cause but find little to save.
     """,
     cases=(),
     saves=False,

@@ -1,4 +1,4 @@
-"""The host takes longer to launch kernels than the device takes to run them."""
+"""Launches that take longer than their kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._launch_starvation import LAUNCHING, STARVED, Starving, starving
+from tb_plugin.rules._launch_starvation import LAUNCHING, STARVED, Starving, starvation_finding
 from tb_plugin.rules._limits import Limit
 
 Int64 = npt.NDArray[np.int64]
@@ -18,16 +18,16 @@ Bool = npt.NDArray[np.bool_]
 
 
 def _look(s: Scene) -> Detection | None:
-    found = starving(s)
+    found = starvation_finding(s)
     if found is None:
         return None
     share = next(figure.value for figure in found.figures if figure.metric.key == "launching_ratio")
+    step = "each {step_time_mean_ns} step" if s.trace.steps.recorded else "this {step_time_mean_ns} recording"
     notice = s.notice(
         RULE,
         severity=severity_of(float(share or 0)),
-        text="Devices wait for launches {launching_ns} of each {step_time_mean_ns} "
-        f"{'step' if s.trace.steps.recorded else 'recording'}. A launch takes the host {{launch_every_ns}}, and half of "
-        "the kernels take at most {kernel_median_ns}.",
+        text=f"In {step}, devices wait {{launching_ns}} for launches. A launch takes {{launch_every_ns}} of host time, and "
+        "half of the kernels take at most {kernel_median_ns}.",
         figures=list(found.figures),
         measure="launching_ratio",
         threshold=STARVED,
@@ -44,7 +44,11 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
-    """When the host is busy with launches that repeat, and with anything from the first launch of a step to its last."""
+    """Lower and upper bound of the launching host time that a graph saves.
+
+    Lower bound: launches that repeat in every step. Upper bound: all host work from the first launch of a step to
+    its last.
+    """
     repeats = _repeats(s, found)
     least, most = [EMPTY], [EMPTY]
     steps = len(s.steps.label)
@@ -67,7 +71,7 @@ def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
 
 
 def _repeats(s: Scene, found: Starving) -> Bool:
-    """Which launches are of work that most recorded steps have equally often, this one among them: a graph may hold them."""
+    """Whether each launch could be part of a graph: most recorded steps run its work equally often."""
     every = s if s.chosen is None else Scene(s.trace)
     trace, steps = s.trace, len(every.steps.label)
     if steps < 2:
@@ -89,22 +93,22 @@ RULE = Rule(
     order=100,
     detects="Kernels are shorter than their launches, so the GPU waits for the CPU.",
     threshold=(
-        f"The GPU idles for launches for {percent(STARVED)} of the mean and of the median step, and for a "
-        f"third of its idle time."
+        f"Launch idle time is at least {percent(STARVED)} of both the mean and the median step. It is at least a "
+        "third of the idle time."
     ),
     saving=(
-        "At most all CPU time from the first launch of a step to its last, without what other rules cover. At "
-        "least the top-level operators that most steps run equally often, without the first one of each step "
-        "and thread."
+        "Upper bound: CPU time from a step's first launch to its last, minus time that other rules cover. Lower "
+        "bound: top-level operators that most steps run equally often, except the first one per step and thread."
     ),
     notes="""
-        Steps have 20 launches or more. Half of the kernels are no longer than the CPU time per launch
-        (`launch_every_ns`). Idle time counts while the CPU is in operators or launch calls, or for the usual
-        latency of a launch. Idle time between kernels, and behind other streams, is not part of the third. A
-        gap with more than 1 ms of that is no wait for a launch: an operator loads code, or computes.
+        Steps have at least 20 launches. Half of the kernels are no longer than the CPU time per launch
+        (`launch_every_ns`). Launch idle time is idle time while the CPU is in operators or launch calls, plus the
+        usual launch latency. The third refers to idle time without latency between kernels and waits for other
+        streams. Gaps with more than 1 ms of launch idle time are excluded: an operator then loads code or computes
+        on the CPU.
 
-        The lower bound assumes that a graph launches the repeated operators at once. If only one step is
-        recorded, nothing is known to repeat and the lower bound is 0.
+        The lower bound assumes that a graph launches the repeated operators at once. With a single recorded step,
+        no repetition is known and the lower bound is 0.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

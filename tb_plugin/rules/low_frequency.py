@@ -1,4 +1,4 @@
-"""Kernels run while the cores of the device are slower than they are at work."""
+"""Kernels at reduced core frequency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 LOW_SHARE = 0.01
-"""Share of the kernel time: a single sample may be late."""
+"""Minimum share of the kernel time; a single sample may be late."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -24,7 +24,7 @@ METRICS = OF_RULES.adding(
         {
             "low_frequency_ns": (
                 "Low frequency time",
-                "Kernel time below working frequency per step, without communication.",
+                "Kernel time per step below the working frequency, without communication.",
             )
         },
     ),
@@ -50,7 +50,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_frequency(trace: TraceTable) -> bool:
-    """Returns whether the frequency of a device's cores was recorded."""
+    """Returns whether a trace records the core frequency of a device."""
     facts = facts_of(trace)
     if facts is None or not facts.frequency or not len(trace.counters.time_ns):
         return False
@@ -90,8 +90,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(slow / busy),
-        text=f"{s.each} kernels run for {{low_frequency_ns}}, {{low_frequency_ratio}} of their time, while the cores are "
-        "slower than {normal_hertz}, {lowest_hertz} at the lowest.",
+        text=f"{s.each} kernels run for {{low_frequency_ns}} ({{low_frequency_ratio}} of their time) below "
+        "{normal_hertz}. The lowest core frequency is {lowest_hertz}.",
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="low_frequency_ratio",
         threshold=LOW_SHARE,
@@ -112,15 +112,16 @@ RULE = Rule(
     title="Reduced core frequency",
     look=_look,
     order=400,
-    detects="Kernels run while the cores are slower than their usual frequency.",
-    threshold=f"{percent(LOW_SHARE)} or more of the kernel time without communication.",
+    detects="Kernels run while the core frequency is below its usual value.",
+    threshold=f"This takes at least {percent(LOW_SHARE)} of the kernel time without communication.",
     saving=(
-        "At most what the kernels gain at the full frequency. At least 0: kernels that wait for memory gain nothing."
+        "Upper bound: the time that kernels gain at full frequency. Lower bound: 0, because memory-bound kernels "
+        "gain nothing."
     ),
-    needs=("A counter of the frequency (NPUs: 1800 MHz under load and 800 MHz without, as their maker states)."),
+    needs=("A counter of the core frequency (NPUs: 1800 MHz under load and 800 MHz idle, according to the vendor)."),
     notes="""
-        A device that never reaches the usual frequency in the trace is not judged. Time that other ranks wait
-        for this rank is not in the saving.
+        A device that never reaches its usual frequency in the trace is skipped. The saving excludes the time that
+        other ranks wait for this rank.
     """,
     has_data=states_frequency,
     stays_without_saving=True,

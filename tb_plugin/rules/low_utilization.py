@@ -1,21 +1,21 @@
-"""A device has nothing to do for much of the time, and what the findings would save explains less than half of that."""
+"""Low utilization that other findings do not explain."""
 
 from __future__ import annotations
 
 from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._idle_cause import METRICS, LargestCause, largest_cause, window
+from tb_plugin.rules._idle_cause import METRICS, LargestCause, largest_cause, window_words
 from tb_plugin.rules._limits import Limit
 
 LOW_UTILIZATION = 0.5
 EXPLAINED = 0.5
-"""Share of the idle time from which on the findings that would save it say all that there is to say."""
+"""Minimum share of the idle time that other findings must save to explain it."""
 _CASES = {Cause.UNEXPLAINED: "unexplained", Cause.INITIALISATION: "initialisation", Cause.CAPTURE: "capture"}
 
 
 def is_explained(s: Scene, saving_ns: float) -> bool:
-    """Returns whether findings that would save so much of each step explain most of the devices' idle time."""
+    """Returns whether saving ``saving_ns`` per step explains most of the devices' idle time."""
     return saving_ns >= EXPLAINED * sum(float(time.mean()) for time in s.idle.values()) > 0
 
 
@@ -25,7 +25,7 @@ def _look(s: Scene) -> Detection | None:
     }
     if not low:
         return None
-    worst, time = min(low, key=lambda device: low[device] or 0.0), window(s)
+    worst, time = min(low, key=lambda device: low[device] or 0.0), window_words(s)
     largest = largest_cause(s, worst)
     case = "" if largest.cause is None else _CASES.get(largest.cause, "")
     return Detection(
@@ -33,13 +33,13 @@ def _look(s: Scene) -> Detection | None:
             RULE,
             severity="medium",
             text=(
-                "{affected} of the devices run kernels less than half of "
-                f"{time}; device {{device}} only {{utilization}}."
+                f"{{affected}} devices run kernels for less than half of {time}; device {{device}} only "
+                "{utilization}."
                 if len(low) > 1
-                else f"Device {{device}} runs kernels only {{utilization}} of {time}."
+                else f"Device {{device}} runs kernels for only {{utilization}} of {time}."
             )
             + largest.text,
-            todo=unlaunched(s, largest) or s.todo(RULE, case) or s.todo(RULE),
+            todo=missing_launch_advice(s, largest) or s.todo(RULE, case) or s.todo(RULE),
             figures=[
                 METRICS.figure("utilization", low[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),
@@ -55,8 +55,8 @@ def _look(s: Scene) -> Detection | None:
     )
 
 
-def unlaunched(s: Scene, largest: LargestCause) -> str:
-    """Returns what to do where nobody recorded who launched the work that ends most of the idle time, "" elsewhere."""
+def missing_launch_advice(s: Scene, largest: LargestCause) -> str:
+    """Returns the advice if most idle time ends with work whose launch is not recorded, else ""."""
     return s.todo(RULE, "unlaunched") if largest.cause == Cause.NOT_RECORDED else ""
 
 
@@ -65,16 +65,16 @@ RULE = Rule(
     title="Low utilization",
     look=_look,
     order=490,
-    detects="A GPU idles for most of the time, and the other findings explain less than half of it.",
+    detects="A GPU is idle most of the time, and other findings explain less than half of it.",
     threshold=(
         f"Its utilization is below {percent(LOW_UTILIZATION)}, and all findings together save less than "
         f"{percent(EXPLAINED)} of the idle time."
     ),
-    saving="None: the finding names the largest cause of idle time and its share.",
+    saving="None: the finding names the largest idle cause and its share.",
     notes="""
-        The finding also names what the CPU did in the 200 longest pieces of that cause, with operator and line.
-        Waiting for the GPU is no cause of its own: if work was launched long before it started, the cause stays
-        *Unexplained*.
+        For the 200 longest idle periods of that cause, the finding also names the CPU activity, operator and Python
+        line. Waiting for the GPU is not a separate cause: if work was launched long before it started, the cause
+        remains *Unexplained*.
     """,
     cases=("", *_CASES.values(), "unlaunched"),
     saves=False,

@@ -1,4 +1,4 @@
-"""Products in 16 bit are slow because a dimension is no multiple of what matrix units take at once."""
+"""16-bit matmuls with unaligned dimensions."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from tb_plugin.model.trace.schema import MatrixUse
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._matrix_products import SHORT_NS, STEP, Products, faster, products
+from tb_plugin.rules._matrix_products import SHORT_NS, STEP, Products, matrix_kernels, matrix_unit_savings
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._shapes import arguments
 
 Int64 = npt.NDArray[np.int64]
 
 SLOW = 2.0
-"""So many times as long for an operation as usual: tiles that do not fill cost less than that."""
+"""Minimum time per operation, relative to aligned matmuls. Partly filled tiles alone cost less."""
 ALIGNMENT_SHARE = 0.01
-"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"odd_product_ns": ("Unaligned products", "Time of products with unaligned shapes per step.")},
+        {"odd_product_ns": ("Unaligned matmuls", "Time of matmuls with unaligned shapes per step.")},
     ),
     define(
         STEPS,
         "text",
         {
-            "odd_operator": ("Operator", "Operator with the most unaligned product time."),
-            "odd_shape": ("Input shapes", "Input shapes with the most unaligned product time."),
+            "odd_operator": ("Operator", "Operator with the most unaligned matmul time."),
+            "odd_shape": ("Input shapes", "Input shapes with the most unaligned matmul time."),
         },
     ),
     define(
         STEPS,
         "number",
-        {"odd_size": ("Dimension", "Dimension that is no multiple of 8.")},
+        {"odd_size": ("Dimension", "Dimension that is not a multiple of 8.")},
     ),
 )
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, every = s.trace, products(s.trace)
+    trace, every = s.trace, matrix_kernels(s.trace)
     some = every.take((every.bits == 16) & (every.flops > 0) & s.rows[every.row])
     odd = some.take(some.odd > 0)
     if not len(odd.row):
@@ -59,14 +59,14 @@ def _look(s: Scene) -> Detection | None:
     time = int(trace.dur_ns[odd.row].sum())
     if not time or time < ALIGNMENT_SHARE * int(trace.dur_ns[s.kernels].sum()):
         return None
-    changes = _by_rate(trace.dur_ns[odd.row], odd, usual) if usual else faster(trace, odd, "fp16", 2)
+    changes = _by_rate(trace.dur_ns[odd.row], odd, usual) if usual else matrix_unit_savings(trace, odd, "fp16", 2)
     name, shape, size = _most(s, odd)
     notice = s.notice(
         RULE,
         severity="medium",
         text=(
-            "16-bit matrix products take {odd_product_ns} per step in slow kernels, mostly {odd_operator} "
-            "with {odd_shape}: {odd_size} is not a multiple of 8."
+            "16-bit matmuls take {odd_product_ns} per step in slow kernels, mostly {odd_operator} with "
+            "{odd_shape}: {odd_size} is not a multiple of 8."
         ),
         figures=[
             METRICS.figure("odd_product_ns", s.per_step(time)),
@@ -75,16 +75,16 @@ def _look(s: Scene) -> Detection | None:
             METRICS.figure("odd_size", size),
         ],
         evidence=Link("operators", {"group": "operators_by_shape", "where": f"name:{name}"}, "Show its shapes"),
-        why=f"{matrix_units(trace, s.kernels) or 'Matrix units'} take 16 bytes at once: rows that do not begin at a multiple "
-        "of them need kernels that load numbers one by one."
-        + (" The bounds use the speed of aligned products in this trace." if usual else ""),
+        why=f"{matrix_units(trace, s.kernels) or 'Matrix units'} read 16 bytes at once. If rows do not start at a "
+        "multiple of 16 bytes, slower kernels load numbers one by one."
+        + (" The bounds use the speed of aligned matmuls in this trace." if usual else ""),
         confidence="high" if usual else "medium",
     )
     return Detection(notice, Bounds(*changes) if changes else NO_SAVING, s.by_length(odd.row))
 
 
 def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
-    """Nanoseconds for an operation of aligned products, of the fastest and of most of them; None without any."""
+    """Nanoseconds per operation of aligned products: the fastest and the 75th percentile; None without any."""
     long = aligned.take(dur[aligned.row] >= SHORT_NS)
     if not len(long.row):
         return None
@@ -98,7 +98,6 @@ def _by_rate(time: Int64, odd: Products, usual: tuple[float, float]) -> tuple[Ch
 
 
 def _most(s: Scene, odd: Products) -> tuple[str, str, int]:
-    """The operator, its shapes and the odd dimension that most of the time is in."""
     trace = s.trace
     operator = trace.operator[odd.row]
     texts = arguments(trace).shape_of(operator)
@@ -108,7 +107,7 @@ def _most(s: Scene, odd: Products) -> tuple[str, str, int]:
         (trace.strings[int(trace.name[operator[i]])], trace.strings[int(texts[i])], int(odd.odd[i]))
         for i in groups.first[time == time.max()]
     ]
-    return min(found)  # the order of the file says nothing
+    return min(found)  # independent of the order in the file
 
 
 RULE = Rule(
@@ -116,18 +115,18 @@ RULE = Rule(
     title="Shapes not aligned for matrix units",
     look=_look,
     order=290,
-    detects="Products of 16 bit are slow because a dimension is no multiple of 8.",
-    threshold=f"They take {percent(ALIGNMENT_SHARE)} of the kernel time or more.",
+    detects="16-bit matmuls are slow because a dimension is not a multiple of 8.",
+    threshold=f"They take at least {percent(ALIGNMENT_SHARE)} of the kernel time.",
     saving=(
-        "Their time beyond that of aligned products of this trace, for the padded size. At most compared with "
-        "the fastest (without the first 5 %), at least with three quarters of them. If no product is aligned: "
-        "as for `matrix_units`."
+        "The time beyond that of aligned matmuls in this trace, for the padded size. Upper bound: compared with "
+        "the 5th percentile of their time per operation. Lower bound: compared with the 75th percentile. If no "
+        "matmul is aligned, as for `matrix_units`."
     ),
-    needs="Shapes and types of inputs.",
+    needs="Input shapes and types.",
     notes="""
-        A product counts if its kernel uses no matrix units, or if it is slow. Slow means more than twice the time
-        per operation of three quarters of the aligned products. Kernels below 10 us do not count. The finding names
-        the operator, its shapes and the dimension.
+        A matmul counts if its kernel uses no matrix units, or if it is slow. Slow means more than twice the 75th
+        percentile of time per operation of aligned matmuls. Kernels below 10 us are excluded. The finding names the
+        operator, its shapes and the dimension.
     """,
     limits=(Limit.GPU,),
 )

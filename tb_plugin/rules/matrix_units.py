@@ -1,4 +1,4 @@
-"""Matrix units lie idle though operators could use them."""
+"""Unused matrix units."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import numpy as np
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
-from tb_plugin.analysis.metrics import WHOLE, define
+from tb_plugin.analysis.metrics import FULL_TRACE, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.lib.groupby import places_of, sum_by
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._matrix_products import faster, on_units, plain_products
+from tb_plugin.rules._matrix_products import matrix_unit_savings, on_units, plain_products
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
     define(
-        WHOLE,
+        FULL_TRACE,
         "ratio",
         {
             "matrix_eligible_ratio": (
                 "Eligible for matrix units",
-                "Kernel time of eligible operators divided by kernel time of all operators.",
+                "Kernel time of eligible operators divided by that of all operators.",
             ),
             "matrix_used_ratio": ("On matrix units", "Time of kernels on matrix units divided by kernel time."),
         },
@@ -35,7 +35,7 @@ METRICS = OF_RULES.adding(
 )
 
 MATRIX_SHARE = 0.1
-"""Below this share of the kernel time even kernels that took no time at all would hardly change a step."""
+"""Minimum share of the kernel time; below it, faster matmuls hardly shorten a step."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -53,24 +53,23 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(eligible.ratio),
         text=f"{{matrix_eligible_ratio}} of the kernel time could use {units}, but no "
-        + ("product or convolution uses them." if time.used_ns else "kernel uses them."),
+        + ("matmul or convolution uses them." if time.used_ns else "kernel uses them."),
         todo=_lower_precision(s),
         figures=figures,
         measure="matrix_eligible_ratio",
         threshold=MATRIX_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        why=f"Matrix products and convolutions are several times slower without {units}. Upper bound: they reach the "
-        "device's 16-bit peak. Lower bound: a third of it. Without recorded shapes, the bounds assume twice the speed. "
+        why=f"Matmuls and convolutions are several times slower without {units}. Upper bound: they reach the device's "
+        "16-bit peak. Lower bound: a third of it. Without recorded shapes, the bounds assume twice the speed. "
         "Casts and other kernels are not counted.",
         confidence="medium",
     )
     plain = plain_products(s)
-    found = faster(s.trace, plain, "fp16", 2)
+    found = matrix_unit_savings(s.trace, plain, "fp16", 2)
     return Detection(notice, Bounds(*found) if found else NO_SAVING, s.by_length(plain.row))
 
 
 def _lower_precision(s: Scene) -> str:
-    """What to do so that matrix units are used: formats that all devices that ran kernels have."""
     used = [set(s.trace.devices[int(i)].precisions) for i in np.unique(s.trace.device[s.kernels]) if i != MISSING]
     has = set.intersection(*used) if used else set()
     half = next((name for name in ("bf16", "fp16") if name in has), "")
@@ -79,17 +78,17 @@ def _lower_precision(s: Scene) -> str:
 
 
 class MatrixEligible(msgspec.Struct, frozen=True):
-    """Shares of the kernel time that stands behind operators, 0..1 (0 without kernels)."""
+    """Shares of the kernel time of operators, 0 to 1; 0 without kernels."""
 
     ratio: float
-    """Share of the innermost operators that could use matrix units."""
+    """Share of innermost operators that could use matrix units."""
     unused_ratio: float
-    """Share of these in kernels that are known to use none."""
+    """Share of their kernels that do not use matrix units."""
 
 
-@remembered
+@cached_by_argument
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
-    """Returns the kernel time of the innermost eligible operators over that of all operators, of the whole trace."""
+    """Returns the kernel time of eligible innermost operators, divided by that of all operators in the trace."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     position = places_of(operators, len(trace))
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
@@ -114,26 +113,28 @@ RULE = Rule(
     title="No matrix units in use",
     look=_look,
     order=270,
-    detects="Operators could use matrix units, and no kernel does.",
-    threshold=f"Eligible operators in kernels without matrix units take {percent(MATRIX_SHARE)} or more of the kernel time.",
+    detects="Operators could use matrix units, but no kernel does.",
+    threshold=f"Kernels of eligible operators that use no matrix units take at least {percent(MATRIX_SHARE)} of the kernel "
+    "time.",
     saving=(
-        "At most the kernels run at the peak of the GPU in 16 bit; at least at a third of it. Without shapes, "
-        "and for convolutions: at most as many times faster as the peaks differ, at least twice. None if the "
-        "peaks of the GPU are unknown."
+        "Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: at a third of it. Without shapes, and for "
+        "convolutions, the upper bound assumes the ratio of the peaks, the lower bound twice the speed. None if "
+        "the GPU's peaks are unknown."
     ),
-    needs="A GPU with matrix units, and operators.",
+    needs="A GPU with matrix units, and recorded operators.",
     notes="""
-        Only the innermost eligible operators count. Fused attention does not count: it uses matrix units in
-        float32 as well. The badge is `matrix_eligible_ratio`: kernel time of eligible operators divided by that
-        of all operators.
+        Only innermost eligible operators count. Fused attention does not count, because it uses matrix units in
+        float32 too. The badge is `matrix_eligible_ratio`: kernel time of eligible operators divided by that of all
+        operators.
 
-        The saving covers products of matrices and convolutions that are known not to use matrix units. With
-        shapes, the operations and bytes of `mm`, `bmm`, `addmm` and `baddbmm` are known; the larger need
-        counts. Kernels below 10 us add nothing to the lower bound. Gains of other kernels and costs of casts
-        are in neither bound. The table [Peaks of GPUs](#peaks-of-gpus) lists the peaks.
+        The saving covers matmuls and convolutions that are known not to use matrix units. Shapes give the
+        operations and bytes of `mm`, `bmm`, `addmm` and `baddbmm`; the slower of the two counts. Kernels below 10
+        us add nothing to the lower bound. The bounds exclude gains of other kernels and the cost of casts. The
+        table [Peaks of GPUs](#peaks-of-gpus) lists the peaks.
 
         Formats by device: float16 from compute capability 7.0, bfloat16 and TF32 from 8.0, FP8 from 8.9. AMD:
-        float16 and bfloat16 from MI100, FP8 from MI300. Only formats are advised that all used devices have.
+        float16 and bfloat16 from MI100, FP8 from MI300. The advice names only formats that all used devices
+        support.
     """,
     cases=("", "bf16", "fp16", "tf32"),
     limits=(Limit.GPU,),

@@ -1,4 +1,4 @@
-"""Kernels whose cores read from memory most of the time."""
+"""Memory-bound kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, numbers_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -20,11 +20,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 READING = 0.5
-"""Share of a kernel's time in which it reads from memory, at least: below, something else holds it up as well."""
+"""Minimum share of a kernel's time spent reading memory."""
 TIMES = 2
-"""So many times as long as it computes: what is about even goes on side by side, and neither holds up the other."""
+"""Minimum ratio of memory time to compute time; near 1, both overlap and neither is the bottleneck."""
 BOUND_SHARE = 0.1
-"""Share of the kernel time of the steps: some kernels of any program do little more than read."""
+"""Minimum share of the kernel time; every program has some kernels that mostly read."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -42,13 +42,13 @@ METRICS = OF_RULES.adding(
 
 
 def states_reading(trace: TraceTable) -> bool:
-    """Returns whether a trace says for how much of its time a kernel reads from memory."""
+    """Returns whether a trace records the share of time in which kernels read memory."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, [read for read, _ in facts.reading])
 
 
 def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
-    """Returns which kernels read from memory for half of their time or more, and for twice as long as they compute."""
+    """Returns whether each kernel reads memory at least half of its time, and twice as long as it computes."""
     found = np.zeros(len(kernels), np.bool_)
     for read, computes in facts.reading:
         reads = numbers_of(trace, read, kernels)
@@ -78,8 +78,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{memory_bound_kernels}} {noun(s.per_step(len(row)), 'kernel does', 'kernels do')} little except "
-        "read from memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
+        text=f"{s.each} {{memory_bound_kernels}} {plural(s.per_step(len(row)), 'kernel does', 'kernels do')} little "
+        "except read memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
         + (", mostly {memory_bound_operation}." if operation else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="memory_bound_ratio",
@@ -100,13 +100,13 @@ RULE = Rule(
     title="Memory-bound kernels",
     look=_look,
     order=410,
-    detects="Kernels read from memory most of the time.",
-    threshold=f"They take {percent(BOUND_SHARE)} or more of the kernel time without communication.",
-    saving="None: the trace does not tell what fewer bytes would save.",
-    needs="PMU counters of NPUs: `mte2` against `mac` and `vec`.",
+    detects="Kernels read memory for most of their time.",
+    threshold=f"They take at least {percent(BOUND_SHARE)} of the kernel time without communication.",
+    saving="None: the trace does not show what fewer bytes would save.",
+    needs="PMU counters of NPUs: `mte2`, `mac` and `vec`.",
     notes="""
-        A kernel counts if it reads for half of its time or more, and for at least twice as long as it computes.
-        For a mixed kernel the larger `mte2` is compared with the largest of the others.
+        A kernel counts if it reads memory at least half of its time and twice as long as it computes. For a mixed
+        kernel, the larger `mte2` is compared with the largest other counter.
     """,
     saves=False,
     limits=(Limit.GPU,),

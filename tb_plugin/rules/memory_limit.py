@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.allocator import HOST_TYPE
-from tb_plugin.analysis.metrics import WHOLE, define
+from tb_plugin.analysis.metrics import FULL_TRACE, define
 from tb_plugin.payloads import Figure
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
@@ -11,22 +11,22 @@ from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
     define(
-        WHOLE,
+        FULL_TRACE,
         "ratio",
         {"memory_peak_ratio": ("Peak memory", "Peak allocated divided by device memory.")},
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "bytes",
-        {"memory_peak_bytes": ("Peak allocated", "Largest allocated memory of the framework.")},
+        {"memory_peak_bytes": ("Peak allocated", "Peak memory allocated by the framework.")},
     ),
 )
 
 MEMORY_SHARE = 0.9
 
 
-def fullest(s: Scene) -> tuple[float, int, int, str] | None:
-    """Returns the device whose memory was fullest: share of it, peak, memory and id; None where nothing says."""
+def fullest_device(s: Scene) -> tuple[float, int, int, str] | None:
+    """Returns share used, peak bytes, total bytes and id of the fullest device; None if unknown."""
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
     for device in s.trace.devices:
@@ -41,7 +41,7 @@ def fullest(s: Scene) -> tuple[float, int, int, str] | None:
 
 
 def _look(s: Scene) -> Detection | None:
-    worst = fullest(s)
+    worst = fullest_device(s)
     if worst is None or worst[0] <= MEMORY_SHARE:
         return None
     figures: list[Figure] = [
@@ -69,11 +69,11 @@ RULE = Rule(
     look=_look,
     order=450,
     detects="The memory of a GPU is almost full.",
-    threshold=f"The peak of allocated bytes is more than {percent(MEMORY_SHARE)} of the memory of the GPU.",
-    saving="None: more memory alone makes no step shorter.",
-    needs="Allocator events, and the memory of the GPU.",
+    threshold=f"Peak allocated memory is more than {percent(MEMORY_SHARE)} of the GPU memory.",
+    saving="None: more memory alone does not shorten steps.",
+    needs="Allocator events and the GPU memory size.",
     notes="""
-        Memory of the CPU does not count. The severity is always high.
+        CPU memory does not count. The severity is always high.
     """,
     saves=False,
     limits=(Limit.MEMORY,),

@@ -1,4 +1,4 @@
-"""Much of the memory of a device is never used."""
+"""Unused device memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
-    """What the memory view says as well: the device with the least room counts, as one model runs on all of them."""
+    """Same as the finding of the memory view.
+
+    The device with the least free memory counts, because all run the same model.
+    """
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     from tb_plugin.analysis.device_memory.records import devices_of
@@ -47,12 +50,12 @@ RULE = Rule(
     title="Unused device memory",
     look=_look,
     order=460,
-    detects="Half of the memory of every GPU or more was never reserved.",
-    threshold="Half of the memory of every GPU with allocator events.",
-    saving="None: one recording does not tell what a larger batch would save.",
-    needs="Steps, allocator events, and the memory of the GPU.",
+    detects="At least half of the memory of every GPU was never reserved.",
+    threshold="At least half of the memory of every GPU with allocator events is unused.",
+    saving="None: one recording does not show what a larger batch would save.",
+    needs="Steps, allocator events and the GPU memory size.",
     notes="""
-        `room_ratio` is that of the GPU with least unused memory. The finding is for information.
+        `room_ratio` refers to the GPU with the least unused memory. The finding is informational.
     """,
     saves=False,
 )

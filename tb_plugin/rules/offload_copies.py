@@ -1,4 +1,4 @@
-"""What a device has no memory for goes to the host and back."""
+"""Tensors offloaded to host memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "offload_ns": ("Offloading", "Time of offloading copies per step."),
-            "offload_alone_ns": ("Exposed", "Offloading time with nothing else running, per step."),
+            "offload_ns": ("Offloading", "Time of copies of offloaded tensors, per step."),
+            "offload_alone_ns": ("Exposed", "Time during which only copies of offloaded tensors run, per step."),
         },
     ),
     define(
@@ -45,8 +45,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} copies of offloaded tensors take {{offload_ns}} ({{offload_to_host_bytes}} to the host, "
-        "{offload_to_device_bytes} to the device), {offload_alone_ns} of it while nothing else runs.",
+        text=f"{s.each} copies of offloaded tensors take {{offload_ns}}. {{offload_alone_ns}} of this time is exposed. "
+        "They move {offload_to_host_bytes} to the host and {offload_to_device_bytes} to the device.",
         figures=[
             METRICS.figure("offload_ns", s.per_step(int(trace.dur_ns[rows].sum()))),
             METRICS.figure("offload_alone_ns", s.per_step(bare)),
@@ -55,9 +55,8 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Offloading trades time for memory: large copies between host and device in the optimizer or in "
-            "sharding. Upper bound: all of these copies and their calls disappear. Lower bound: the exposed "
-            "part disappears."
+            "Offloading saves device memory but costs copies between host and device. Upper bound: all of these "
+            "copies and their calls disappear. Lower bound: the exposed part disappears."
         ),
         confidence="medium",
     )
@@ -79,11 +78,11 @@ RULE = Rule(
     look=_look,
     order=70,
     detects="Offloaded tensors are copied to the CPU and back while nothing else runs.",
-    threshold=f"They run alone for {percent(WORTH)} of the step or more.",
-    saving=("At least the time in which they run alone. At most all of these copies, with their calls and operators."),
-    needs="Copies with a [role](../concepts/attribution.md#parallelism) of offloading.",
+    threshold=f"Their exposed time is at least {percent(WORTH)} of the step.",
+    saving=("Lower bound: the exposed time. Upper bound: all of these copies, with their calls and operators."),
+    needs="Copies with an offloading [role](../concepts/attribution.md#parallelism).",
     notes="""
-        Other rules do not count copies of offloaded tensors to the GPU.
+        Other rules exclude copies of offloaded tensors to the GPU.
     """,
     has_data=_is_offloading,
     needs_kernels=True,

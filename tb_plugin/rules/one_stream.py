@@ -1,4 +1,4 @@
-"""Modules whose kernels fill only part of a device run one after another on one stream."""
+"""Serial modules whose kernels fill only part of a device."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 FILLED = 0.5
-"""Blocks for each multiprocessor: two kernels that have fewer fit on a device beside each other."""
+"""Maximum blocks per multiprocessor; two such kernels fit on a device together."""
 LONG_NS = 20_000
-"""To bring two streams together again takes events and launches of about as long: shorter kernels gain nothing."""
+"""Shortest kernel worth overlapping; synchronising two streams takes about as long."""
 OVERLAP_SHARE = 0.02
-"""Share of the steps: less is lost in what steps differ by."""
+"""Minimum share of the steps; smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -35,9 +35,9 @@ METRICS = OF_RULES.adding(
         {
             "part_filled_ns": (
                 "Partly filled",
-                "Time of neighbouring modules' kernels that leave half the multiprocessors empty, per step.",
+                "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
             ),
-            "could_overlap_ns": ("Could overlap", "Partly filled time without the longer of two neighbours."),
+            "could_overlap_ns": ("Could overlap", "Partly filled time minus the longer of two neighbouring modules."),
         },
     ),
     define("", "code", {"neighbours": ("Modules", "Neighbouring modules with the most time to overlap.")}),
@@ -45,7 +45,6 @@ METRICS = OF_RULES.adding(
 
 
 _INSTANCE = re.compile(r"_\d+$")
-"""Number of a module among those of its class."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -55,7 +54,7 @@ def _look(s: Scene) -> Detection | None:
         return None
     paths = module_paths(trace)
     module = paths.of[trace.operator[rows]].astype(np.int64)
-    # A stretch: kernels of one module after another, with nothing between them on the device.
+    # A stretch is a sequence of kernels of one module without other device work between them.
     place = np.searchsorted(_work(trace, rows), trace.start_ns[rows])
     fresh = (module[1:] != module[:-1]) | (place[1:] != place[:-1] + 1) | (module[1:] == MISSING)
     stretch = np.cumsum(np.append(True, fresh)[: len(rows)]) - 1
@@ -79,8 +78,8 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="info",
         text=(
-            "Kernels of modules such as {neighbours} use at most half of the device for {part_filled_ns} per "
-            "step, one after another on one stream. If these modules are independent, {could_overlap_ns} "
+            "Kernels of modules such as {neighbours} use at most half of the device, for {part_filled_ns} per "
+            "step. They run one after another on one stream. If these modules are independent, {could_overlap_ns} "
             "could overlap."
         ),
         figures=[
@@ -91,7 +90,7 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
             "A stream runs kernels one by one, and a kernel with few blocks leaves most of the device idle. "
-            "Dependencies are not recorded: modules in a chain cannot overlap."
+            "Dependent modules cannot overlap, and the trace does not record dependencies."
         ),
         confidence="low",
     )
@@ -99,7 +98,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _part_filled(s: Scene) -> Int64:
-    """Long kernels of the steps with too few blocks, in order of their begins."""
+    """Rows of long kernels in the steps with too few blocks, sorted by start."""
     args = s.trace.device_args
     few = args.row[(args.blocks_per_sm > 0) & (args.blocks_per_sm < FILLED)].astype(np.int64)
     trace = s.trace
@@ -109,14 +108,13 @@ def _part_filled(s: Scene) -> Int64:
 
 
 def _work(trace: TraceTable, rows: Int64) -> Int64:
-    """When the kernels of the device of these rows begin, in order."""
     of = trace.device[rows[0]] if len(rows) else MISSING
     found: Int64 = trace.start_ns[(trace.kind == EventKind.KERNEL) & (trace.device == of)]
     return found
 
 
 def _alone(trace: TraceTable, rows: Int64) -> Int64:
-    """Those of these kernels beside which nothing runs on the device; of one device alone, on its busiest stream."""
+    """The kernels that run alone on their device, on its busiest stream; none if there are several devices."""
     if not len(rows) or len(np.unique(trace.device[rows])) > 1:
         return rows[:0]
     work = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == trace.device[rows[0]]))
@@ -131,14 +129,14 @@ def _alone(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _kinds(texts: list[str]) -> Int64:
-    """By path a number of the path without the number of its last module, and one more for no path."""
+    """Integer id of each path without the instance number of its last module, and one more id for no path."""
     known: dict[str, int] = {}
     kinds = [known.setdefault(_INSTANCE.sub("", text), len(known)) for text in texts]
     return np.array([*kinds, MISSING], np.int64)
 
 
 def _apart(pairs: Int64) -> Int64:
-    """Of pairs of which each may begin where the one before ends every other one, so that none shares a stretch."""
+    """Keeps every second of consecutive pairs (i, i + 1), so that no element is used twice. ``pairs`` contains i."""
     if not len(pairs):
         return pairs
     run = np.cumsum(np.append(True, np.diff(pairs) != 1)) - 1
@@ -152,14 +150,14 @@ RULE = Rule(
     title="Kernels that could run in parallel streams",
     look=_look,
     order=420,
-    detects="Neighbouring modules run one after another, although their kernels fill only a part of the GPU.",
-    threshold=f"The shorter ones of such pairs take more than {percent(OVERLAP_SHARE)} of the steps (`could_overlap_ns`).",
-    saving=("None: in a chain of modules nothing can overlap, and the trace does not record what depends on what."),
+    detects="Neighbouring modules run one after another, although their kernels fill only part of the GPU.",
+    threshold=f"The shorter modules of such pairs take more than {percent(OVERLAP_SHARE)} of the steps (`could_overlap_ns`).",
+    saving=("None: dependent modules cannot overlap, and the trace does not record dependencies."),
     needs="Modules, and blocks per multiprocessor.",
     notes="""
-        A kernel counts if it takes 20 us or more, has less than half a block per multiprocessor, and runs
-        alone. The two modules have one class and one parent, and follow each other directly. The finding is for
-        information and its confidence is low.
+        Kernels count if they take at least 20 us, run alone, and have less than half a block per multiprocessor.
+        The two modules have the same class and parent, and one directly follows the other. The finding is
+        informational, with low confidence.
     """,
     saves=False,
     limits=(Limit.GPU,),

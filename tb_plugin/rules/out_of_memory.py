@@ -1,4 +1,4 @@
-"""A request for memory failed."""
+"""Failed memory requests."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ RULE = Rule(
     title="Out of memory",
     look=_look,
     order=10,
-    detects="A request for memory failed.",
+    detects="A memory request failed.",
     threshold="One failed request.",
     saving="None: the program fails here unless it catches the error.",
-    needs="Events `[OutOfMemory]`, which PyTorch 2.1 and newer record with the allocator's events.",
+    needs="`[OutOfMemory]` events, which PyTorch 2.1 and newer record with allocator events.",
     notes="""
-        The finding describes the first failed request: the time, the bytes requested, the line of Python and
-        the operator. It also reports the bytes in use and the number of failed requests. If no steps are
-        selected, requests outside of steps count too. Its severity is always high. The advice depends on the
-        cause: the device is full (`full`), or the request alone is larger than everything in use (`one`).
-        Memory may also be reserved but in pieces (`pieces`), or the request was for memory of the CPU (`cpu`).
+        The finding describes the first failed request: time, requested bytes, Python line and operator. It also
+        reports the bytes in use and the number of failed requests. If no steps are selected, requests outside steps
+        count too. The severity is always high. The advice depends on the cause: the device is full (`full`), or the
+        request alone exceeds all memory in use (`one`). Reserved memory may also be fragmented (`pieces`), or the
+        request was for CPU memory (`cpu`).
     """,
     cases=("full", "one", "pieces", "cpu"),
     saves=False,

@@ -1,4 +1,4 @@
-"""Copies to a device that the host waits for: from memory that the device cannot read by itself, or by blocking calls."""
+"""Blocking copies from host to device."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import For, around, from_pageable, host_waits
+from tb_plugin.rules._host_waits import For, from_pageable, host_waits, wait_ranges
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._overlap import HIDDEN, bytes_of, hidden
+from tb_plugin.rules._overlap import HIDDEN, bytes_of, overlapped_ns
 from tb_plugin.rules.repeated_copies import repeated_copies
 
 Int64 = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ def _look(s: Scene) -> Detection | None:
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
     at = at[~np.isin(waits.copy[at], repeated_copies(trace).row)]
     calls, copies = waits.row[at], np.unique(waits.copy[at])
-    whole, dur = around(s, calls, waits.place[at]), trace.dur_ns[copies]
+    whole, dur = wait_ranges(s, calls, waits.place[at]), trace.dur_ns[copies]
     if not s.is_worth(measure(whole) + int(dur.sum())):
         return None
     size, line = bytes_of(trace, copies), s.line(copies)
@@ -73,12 +73,12 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
             "The host launches nothing until the copy ends, and the device is idle. The bounds assume pinned "
-            "memory, copied one batch ahead on a separate stream. The waits disappear. Other work overlaps "
-            "75 % (lower bound) to 100 % (upper bound) of the copies that it can."
+            "memory, copied one batch ahead on a separate stream. The waits then disappear. Other work, if long "
+            "enough, overlaps 75 % (lower bound) to 100 % (upper bound) of the copies."
         ),
         confidence="high" if pageable else "medium",
     )
-    least = Change(s.covered(calls), copies, hidden(s, copies))
+    least = Change(s.covered(calls), copies, overlapped_ns(s, copies))
     return Detection(notice, Bounds(least, Change(whole, copies, dur)), s.by_length(copies))
 
 
@@ -88,15 +88,15 @@ RULE = Rule(
     look=_look,
     order=50,
     detects="The CPU waits for copies to the GPU.",
-    threshold=f"The calls and copies take {percent(WORTH)} of the step or more.",
+    threshold=f"The calls and copies take at least {percent(WORTH)} of the step.",
     saving=(
-        f"At least the calls that wait, and {percent(HIDDEN)} of the copy time that other work of the step can overlap. "
-        "At most all of the copies and the operators around them."
+        f"Lower bound: the calls that wait, and {percent(HIDDEN)} of the copy time that other work of the step can "
+        "overlap. Upper bound: all copies and the operators around them."
     ),
     notes="""
-        A copy counts if its memory is reported as pageable, if its call returned after the copy ended, or if
+        A copy counts in three cases: its memory is reported as pageable, its call returned after the copy ended, or
         its operator waits. The bounds assume pinned memory, copied one batch ahead on a separate stream.
-        `repeated_copies` covers data that is copied again and again.
+        `repeated_copies` covers data that is copied repeatedly.
     """,
     limits=(
         Limit.CPU,

@@ -1,4 +1,4 @@
-"""A stage of a pipeline waits for the others."""
+"""Pipeline bubbles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 BUBBLE_SHARE = 0.05
-"""Share of the steps: filling and draining a pipeline of four stages with many micro-batches may take as much."""
+"""Minimum share of the steps; filling and draining four stages with many micro-batches may take as much."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"pipeline_ranges": ("Ranges", "Ranges of one micro-batch in one stage, per step.")},
+        {"pipeline_ranges": ("Ranges", "Micro-batch ranges of the pipeline stage, per step.")},
     ),
 )
 
@@ -42,8 +42,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} this pipeline stage only waits for other stages, or exchanges data with them, for "
-        "{pipeline_bubble_ns}" + (" ({pipeline_ranges} passes of micro-batches)." if count else "."),
+        text=f"{s.each} this pipeline stage only waits for other stages or exchanges data with them for "
+        "{pipeline_bubble_ns}" + (" ({pipeline_ranges} micro-batch passes)." if count else "."),
         figures=[
             METRICS.figure("pipeline_bubble_ns", s.per_step(bare)),
             METRICS.figure("pipeline_bubble_ratio", share),
@@ -53,9 +53,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=BUBBLE_SHARE,
         evidence=Link("parallelism", {}, "Show roles"),
         why=(
-            "The device of a waiting stage computes nothing. More micro-batches, or several stages per rank, "
-            "shorten the wait. One rank cannot separate waiting from transfer, so the bounds are zero and "
-            "all of it."
+            "A waiting stage computes nothing. More micro-batches, or several stages per rank, shorten the wait. "
+            "One rank cannot separate waiting from transfer: the lower bound is zero, the upper bound all of this "
+            "time."
         ),
         confidence="medium",
     )
@@ -73,15 +73,16 @@ RULE = Rule(
     title="Pipeline bubble",
     look=_look,
     order=220,
-    detects="A stage of a pipeline does nothing but wait for other stages, or send and receive.",
-    threshold=f"It takes more than {percent(BUBBLE_SHARE)} of the steps.",
+    detects="A pipeline stage only waits for other stages, or sends and receives data.",
+    threshold=f"This takes more than {percent(BUBBLE_SHARE)} of the steps.",
     saving=(
-        "At most all of these transfers. At least 0: every schedule that fills and drains a pipeline keeps a bubble."
+        "Upper bound: all of these transfers. Lower bound: 0, because every schedule that fills and drains a "
+        "pipeline has a bubble."
     ),
-    needs="Transfers with a [role](../concepts/attribution.md#parallelism) of a pipeline.",
+    needs="Transfers with a pipeline [role](../concepts/attribution.md#parallelism).",
     notes="""
-        One rank does not show how much of this is waiting and how much is transfer. `communication` does not
-        count these transfers.
+        One rank does not show how much of this time is waiting and how much is transfer. `communication` excludes
+        these transfers.
     """,
     has_data=_is_pipeline,
     needs_kernels=True,

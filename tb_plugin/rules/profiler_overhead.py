@@ -1,4 +1,4 @@
-"""The profiler itself takes so long that the numbers of the recording mislead."""
+"""Profiler overhead that distorts the recording."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METRICS = OF_RULES.adding(
         {
             "waiting_host_ratio": (
                 "Host-bound idle",
-                "Device idle time from Python, operators and launch calls, divided by step time.",
+                "Idle time due to Python, operators and launch calls, divided by step time.",
             )
         },
     ),
@@ -40,18 +40,18 @@ METRICS = OF_RULES.adding(
         {
             "python_rate": (
                 "Python calls per millisecond",
-                "Recorded Python calls of launching threads divided by host step time.",
+                "Recorded Python calls of launching threads, divided by host step time.",
             )
         },
     ),
 )
 
 OVERHEAD_SHARE = 0.01
-"""Share of the steps: less is lost among what steps differ by."""
+"""Minimum share of the steps; smaller shares are within step-to-step noise."""
 CALLS_A_MS = 100
-"""To record a call takes about a microsecond: from so many on that is a tenth of the host's time."""
+"""Minimum Python calls per millisecond. Recording one takes about 1 us, so this is a tenth of host time."""
 WAITING = 0.1
-"""Share of the step for which the device waits for the host: else a slower host changes little."""
+"""Minimum share of the step in which the device waits for the host; below it, a slow host matters little."""
 _HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)
 
 
@@ -75,8 +75,8 @@ def _look(s: Scene) -> Detection | None:
     if rate >= CALLS_A_MS:
         text.append(
             "The profiler recorded {python_rate} Python calls per millisecond, and devices wait for the host "
-            "{waiting_host_ratio} of the time. Without recorded stacks, this wait is shorter by an unknown "
-            "amount."
+            "during {waiting_host_ratio} of the time. Recording without stacks would shorten this wait by an "
+            "unknown amount."
         )
         todo.append(s.todo(RULE, "stacks"))
         figures += [METRICS.figure("python_rate", rate), METRICS.figure("waiting_host_ratio", waiting)]
@@ -102,12 +102,11 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _calls(s: Scene) -> int:
-    """How many Python calls of the threads that launch were recorded in the steps."""
     return int((of_kind(s.trace.kind, EventKind.PYTHON, EventKind.MODULE) & s.on_threads & s.rows).sum())
 
 
 def _holding(s: Scene, own: Ranges) -> Ranges:
-    """Those of these times in which none of the threads that launch began anything."""
+    """The intervals in which no launching thread starts an event."""
     begun = s.trace.start_ns[s.on_threads & ~of_kind(s.trace.kind, *ON_DEVICE, EventKind.OVERHEAD)]
     still = np.searchsorted(begun, own.start, side="right") == np.searchsorted(begun, own.end)
     return Ranges(own.start[still], own.end[still])
@@ -118,19 +117,19 @@ RULE = Rule(
     title="Profiler overhead",
     look=_look,
     order=200,
-    detects="The profiler itself slows the recorded program down.",
+    detects="The profiler itself slows down the recorded program.",
     threshold=(
-        f"Its own recorded time takes {percent(OVERHEAD_SHARE)} of the steps, or {CALLS_A_MS} Python calls per "
-        f"millisecond are recorded (`stacks`)."
+        f"Its recorded time takes at least {percent(OVERHEAD_SHARE)} of the steps. Or it records at least "
+        f"{CALLS_A_MS} Python calls per millisecond (`stacks`)."
     ),
     saving=(
-        "At most all recorded time of the profiler. At least the part in which no launching thread starts "
-        "anything, or one waits for the profiler. None for recorded calls: the trace does not tell what "
-        "stacks cost."
+        "Upper bound: all recorded time of the profiler. Lower bound: the part during which launching threads "
+        "start nothing or wait for the profiler. None for recorded calls, because the trace does not show the cost "
+        "of stacks."
     ),
     notes="""
-        Python calls count only if the GPU waits for the CPU for 10 % of the step or more. Recording a call
-        takes about 1 us.
+        Python calls count only if the GPU waits for the CPU for at least 10 % of the step. Recording a call takes
+        about 1 us.
     """,
     cases=("", "stacks"),
     limits=(Limit.PROFILER,),

@@ -1,4 +1,4 @@
-"""Devices wait for Python code between operators."""
+"""Devices that wait for Python code between operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_plugin.analysis.advice import todo_of
 from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.host import occupied
+from tb_plugin.analysis.idle.host import delaying_ranges
 from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
@@ -31,12 +31,12 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "python_idle_ns": ("Python idle", "Device idle time during Python outside operators, per step."),
+            "python_idle_ns": ("Python idle", "Device idle time while Python runs outside operators, per step."),
             "python_host_ns": (
                 "Python between operators",
                 "Host time of launching threads outside operators and calls, per step.",
             ),
-            "python_line_ns": ("In the line", "Python time in this line, without other lines below."),
+            "python_line_ns": ("In the line", "Python time in this line, excluding lines that it calls."),
         },
     ),
     define(STEPS, "ratio", {"python_ratio": ("Python idle", "Python idle divided by mean step time.")}),
@@ -48,28 +48,28 @@ METRICS = OF_RULES.adding(
 )
 
 PYTHON_SHARE = 0.02
-"""Share of the step: below, Python is what any program needs between its operators."""
+"""Minimum share of the step; every program runs some Python between operators."""
 DOUBT = 0.5
-"""Where devices wait that long, beside the time in Python, for what nobody knows, operators may be missing as well."""
+"""Maximum unknown idle time relative to Python idle time; beyond it, operators may be missing from the trace."""
 _UNKNOWN = (Cause.NOT_RECORDED, Cause.UNEXPLAINED)
 WORST = 3
-"""So many lines are told to be mended."""
+"""Maximum number of Python lines that the lower bound assumes fixed."""
 LINE_SHARE = 0.1
-"""Share of Python's time from which on a line is worth mending by itself."""
+"""Minimum share of the Python time for a line to be reported."""
 
 
 def _look(s: Scene) -> Detection | None:
     by_step = s.idle_for(Cause.PYTHON)
-    # What one step waits for is no matter of the others.
+    # A wait in a single step is not typical.
     if not s.step_ns or np.median(by_step) < PYTHON_SHARE * s.step_ns:
         return None
-    # Python lies between operators and launches: there have to be some.
+    # Python between operators and launches requires both.
     if not len(s.of(EventKind.OPERATOR)) or len(launches_of(s)) < FEW * len(by_step):
         return None
     idle = float(by_step.mean())
     if s.idle_for(*_UNKNOWN).mean() > DOUBT * idle:
         return None
-    busy = [ranges for thread in s.threads for ranges in occupied(s.trace, thread).values()]
+    busy = [ranges for thread in s.threads for ranges in delaying_ranges(s.trace, thread).values()]
     free = subtract(s.host, join(*busy))
     lines, rows = _lines(s, free)
     told: dict[str, float | str] = {
@@ -80,11 +80,11 @@ def _look(s: Scene) -> Detection | None:
         **({"python_line": lines[0][0], "python_line_ns": s.per_step(measure(lines[0][1]))} if lines else {}),
     }
     with_stacks = bool((s.trace.operators.stack != MISSING).any())
-    step = "step" if s.trace.steps.recorded else "recording"
+    step = "each {step_time_mean_ns} step" if s.trace.steps.recorded else "this {step_time_mean_ns} recording"
     notice = s.notice(
         RULE,
         severity=severity_of(idle / s.step_ns),
-        text=f"Devices wait for Python {{python_idle_ns}} of each {{step_time_mean_ns}} {step}"
+        text=f"In {step}, devices wait {{python_idle_ns}} for Python"
         + (
             ". Most Python time is at {python_line} ({python_line_ns})."
             if lines
@@ -108,9 +108,12 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
-    """The lines that most of this time lies under, with that time, and their calls; none without recorded Python."""
+    """The Python lines that take most of ``free``, each with its intervals, and the rows of their calls.
+
+    Both are empty without Python events.
+    """
     trace, lines = s.trace, code_lines(s.trace)
-    # Threads of the autograd engine have no Python of their own: who waits for them has.
+    # Autograd threads run no Python; the threads that wait for them do.
     threads = np.unique(works_for(trace)[list(s.threads)])
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, threads))
     start, end = trace.start_ns[calls], trace.start_ns[calls] + trace.dur_ns[calls]
@@ -120,7 +123,7 @@ def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
     calls, start, end, line, above = (column[enters] for column in (calls, start, end, line, above))
     time = measure_within(free, start, end)
     own = sum_by(line, time, len(lines.texts)) - sum_by(above, time, len(lines.texts))
-    large = np.flatnonzero(own >= max(LINE_SHARE * measure(free), 1))  # so few that a loop is cheap
+    large = np.flatnonzero(own >= max(LINE_SHARE * measure(free), 1))  # few, so a loop is cheap
     texts = lines.texts.take(pa.array(large)).to_pylist()
     worst = sorted(zip((-own[large]).tolist(), texts, large.tolist(), strict=True))[:WORST]
     found = []
@@ -139,16 +142,17 @@ RULE = Rule(
     look=_look,
     order=120,
     detects="The GPU waits for Python code between operators.",
-    threshold=f"The GPU idles for {percent(PYTHON_SHARE)} of the median step or more while no operator and no call is open.",
+    threshold=f"The GPU is idle for at least {percent(PYTHON_SHARE)} of the median step while no operator or call is "
+    "running.",
     saving=(
-        "At most all time in which none of the launching threads is in an operator or a call. At least the "
-        "part of it under the worst lines of Python: at most three, each with 10 % of that time or more. "
-        "Without recorded stacks the lower bound is 0."
+        "Upper bound: all time during which no launching thread is in an operator or call. Lower bound: the part "
+        "in the slowest Python lines, at most three, each with at least 10 % of that time. Without recorded "
+        "stacks, the lower bound is 0."
     ),
-    needs="Operators, and 20 launches per step or more.",
+    needs="Operators, and at least 20 launches per step.",
     notes="""
-        The rule is silent if unknown causes of idle time take more than half as long: operators may be missing
-        too. Lines of the framework do not count if stacks show whose lines they are.
+        The rule is skipped if unknown causes take more than half as much idle time, because operators may be
+        missing. Framework lines do not count if stacks identify them.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

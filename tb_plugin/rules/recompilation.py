@@ -1,4 +1,4 @@
-"""Functions that had been compiled are compiled again inside of steps."""
+"""Recompilation within steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analysis.compiled.regions import has_regions
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING
@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "count",
         {
-            "recompiled": ("Recompilations", "Compilations of functions compiled before."),
+            "recompiled": ("Recompilations", "Functions that were compiled before."),
             "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
         },
     ),
@@ -60,9 +60,9 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{{recompiled}} {noun(len(names), 'function was', 'functions were')} compiled again, for {{recompiling_ns}} "
+        text=f"{{recompiled}} {plural(len(names), 'function was', 'functions were')} recompiled for {{recompiling_ns}} "
         "(regions {recompiled_regions})"
-        + (f": {{failed_guards}} {noun(failed, 'check')} of guards found nothing that fits." if failed else "."),
+        + (f": {{failed_guards}} guard {plural(failed, 'check')} failed." if failed else "."),
         figures=figures,
         evidence=Link("compiled", {}, "Show the regions"),
         why=(
@@ -79,13 +79,13 @@ RULE = Rule(
     title="Recompilation",
     look=_look,
     order=160,
-    detects="A function is compiled again inside of steps.",
+    detects="A function is recompiled within steps.",
     threshold="One function whose region was compiled before.",
-    saving="The time of these compilations, which is part of the saving of `compilation`.",
+    saving="The time of these compilations, which is also part of the saving of `compilation`.",
     needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""
-        A region is compiled again if its second number is above 0. The finding names the regions and counts the
-        guards that failed.
+        The second number of a recompiled region is above 0. The finding names the regions and reports the number of
+        failed guards.
     """,
     has_data=has_regions,
     limits=(

@@ -1,11 +1,11 @@
-"""Forward work that the backward pass repeats."""
+"""Forward work repeated by the backward pass."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.recomputation import Recomputed, called_in, recomputed
+from tb_plugin.analysis.recomputation import Recomputed, called_in, recomputations
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, subtract, union
 from tb_plugin.model.trace.table import TraceTable
@@ -19,21 +19,27 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "recompute_device_ns": ("Recomputed", "Device time of forward code rerun in backward passes, per step."),
+            "recompute_device_ns": (
+                "Recomputed",
+                "Device time of recomputed forward code, per step.",
+            ),
             "recompute_host_ns": (
                 "Recomputed on host",
-                "Host time of forward code rerun in backward passes, per step.",
+                "Host time of recomputed forward code, per step.",
             ),
-            "recompute_most_ns": ("Largest part", "Recomputed time of the module with the most, per step."),
+            "recompute_most_ns": (
+                "Largest part",
+                "Largest recomputed time of a module, per step.",
+            ),
         },
     ),
     define(STEPS, "number", {"recompute_count": ("Runs", "Recomputations per step.")}),
-    define("", "code", {"recompute_module": ("Module", "Module with the most recomputed time.")}),
+    define("", "code", {"recompute_module": ("Module", "Module with the most recomputation time.")}),
 )
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, found = s.trace, recomputed(s.trace)
+    trace, found = s.trace, recomputations(s.trace)
     if not len(found):
         return None
     mine = s.rows[found.first]
@@ -43,7 +49,7 @@ def _look(s: Scene) -> Detection | None:
         return None
     device, host = int(trace.dur_ns[rows].sum()), int(found.host_ns[chosen].sum())
     module, most = _most(trace, found, mine)
-    takes = "{recompute_device_ns} of the device" if device else "{recompute_host_ns} of the host"
+    takes = "{recompute_device_ns} of device time" if device else "{recompute_host_ns} of host time"
     notice = s.notice(
         RULE,
         severity="low",
@@ -77,7 +83,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _most(trace: TraceTable, found: Recomputed, mine: np.ndarray) -> tuple[str, int]:
-    """The module that is computed again longest and its time, "" where no call of a module is recorded."""
     modules = called_in(trace, found)
     times = modules.times(trace, found, mine)
     if not len(times):
@@ -87,7 +92,7 @@ def _most(trace: TraceTable, found: Recomputed, mine: np.ndarray) -> tuple[str, 
 
 
 def _is_recomputing(trace: TraceTable) -> bool:
-    return len(recomputed(trace)) > 0
+    return len(recomputations(trace)) > 0
 
 
 RULE = Rule(
@@ -96,15 +101,14 @@ RULE = Rule(
     look=_look,
     order=330,
     detects="The backward pass runs forward code again (activation checkpointing).",
-    threshold=f"Keeping all results would save {percent(WORTH)} of the step or more.",
+    threshold=f"Storing all activations would save at least {percent(WORTH)} of the step.",
     saving=(
-        "The GPU work that is launched there, without transfers between stages of a pipeline. On the CPU at "
-        "least the operators, at most all time there, without backward passes inside."
+        "The recomputed GPU work, without transfers between pipeline stages. CPU time, lower bound: the recomputed "
+        "operators. Upper bound: all CPU time of the recomputation, without nested backward passes."
     ),
     needs="Work that is [computed again](../concepts/attribution.md#computed-again).",
     notes="""
-        Recomputation trades time for memory. The Memory page or a snapshot shows whether there is enough
-        memory.
+        Recomputation trades time for memory. The Memory page or a snapshot shows whether enough memory is free.
     """,
     has_data=_is_recomputing,
     limits=(Limit.GPU,),

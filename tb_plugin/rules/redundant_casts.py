@@ -1,4 +1,4 @@
-"""The same numbers are cast again and again, or there and back."""
+"""Repeated and round-trip casts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._shapes import Dims, arguments, sizes
-from tb_plugin.rules._streams import around, streams
+from tb_plugin.rules._shapes import Dims, arguments, input_dims
+from tb_plugin.rules._streams import enclosing_match, streams
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 REPEATED = 4
-"""Casts by one line in one call of a module, at least: of queries, keys and values three may be alike."""
+"""Minimum casts by one line in one module call; those of queries, keys and values may look alike."""
 CAST_SHARE = 0.01
-"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -40,7 +40,7 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Detection | None:
     trace = s.trace
     kernels = s.kernels[trace.operator[s.kernels] != MISSING]
-    casting = around(trace, trace.operator[kernels], trace.recorder.operators.casting)
+    casting = enclosing_match(trace, trace.operator[kernels], trace.recorder.operators.casting)
     row, cast = kernels[casting != MISSING], casting[casting != MISSING]
     total = int(trace.dur_ns[s.kernels].sum())
     if not len(row) or trace.dur_ns[row].sum() < CAST_SHARE * total:
@@ -60,7 +60,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="{casts} kernels per step repeat an earlier cast, {casts_ns}"
+        text="{casts} kernels per step repeat an earlier cast and take {casts_ns}"
         + (", mostly at {cast_line}." if line else "."),
         figures=[
             METRICS.figure("casts", s.per_step(len(rows))),
@@ -69,9 +69,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Casts with one shape and type at one line are equal if the tensor is the same; the trace does "
-            "not show that. Lower bound: one cast per module call remains. Upper bound: one per step "
-            "remains, and no cast there and back."
+            "Casts of the same shape and type at one line probably cast the same tensor; the trace does not show "
+            "this. Lower bound: one cast per module call remains. Upper bound: one per step remains. Round-trip "
+            "casts disappear."
         ),
         confidence="medium",
     )
@@ -87,7 +87,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tuple[Bool, Bool]:
-    """Which casts repeat an earlier one in the same call of a module, and of such series, in the same step."""
+    """Whether each cast repeats an earlier one in the same module call, and in the same step."""
     trace = s.trace
     module, step = _module(trace, cast), _step(s, cast)
     line = code_lines(trace).of[trace.launch[row]]
@@ -99,9 +99,9 @@ def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tupl
 
 
 def _weights_again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> Bool:
-    """Which casts are of a weight that the same module had cast in the same step: autocast does so in each pass.
+    """Whether each cast repeats one of the same weight in the same module and step, as under autocast.
 
-    Within an operator that could use matrix units the weight is the second input; the first one is another tensor each time.
+    A weight is the second input of a matmul.
     """
     trace = s.trace
     above = np.append(trace.operator, MISSING)
@@ -112,7 +112,7 @@ def _weights_again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64)
     pairs, of = np.unique(np.stack((np.where(inside, texts, MISSING), shape)), axis=1, return_inverse=True)
     both = (trace.strings.take(each).to_pylist() for each in pairs)
     of_weight = np.array(
-        [_is_weight(sizes(outside or ""), sizes(text or "")) for outside, text in zip(*both, strict=True)]
+        [_is_weight(input_dims(outside or ""), input_dims(text or "")) for outside, text in zip(*both, strict=True)]
     )
     mine = of_weight.astype(np.bool_)[of.ravel()] & inside
     groups = group(np.append(trace.name, MISSING)[module], _step(s, cast), shape, kind, mine)
@@ -125,7 +125,6 @@ def _is_weight(product: list[Dims], cast: list[Dims]) -> bool:
 
 
 def _module(trace: TraceTable, cast: Int64) -> Int64:
-    """The innermost call of a module around each cast, -1 = none is recorded."""
     calls = np.where(trace.kind == EventKind.MODULE, np.arange(len(trace)), MISSING).astype(np.int32)
     found: Int64 = inherit(calls, trace.python_parent)[cast].astype(np.int64)
     return found
@@ -137,7 +136,6 @@ def _step(s: Scene, cast: Int64) -> Int64:
 
 
 def _firsts(trace: TraceTable, groups: Groups, row: Int64) -> Bool:
-    """Which rows are the first of their group to begin."""
     order = np.lexsort((trace.start_ns[row], groups.of))
     found = np.zeros(len(row), np.bool_)
     found[order[np.append(True, np.diff(groups.of[order]) > 0)[: len(row)]]] = True
@@ -145,7 +143,7 @@ def _firsts(trace: TraceTable, groups: Groups, row: Int64) -> Bool:
 
 
 def _there_and_back(trace: TraceTable, row: Int64, shape: Int64, kind: Int64) -> Bool:
-    """Which casts follow, or are followed by, one of the same shape from another type on their stream."""
+    """Whether a neighbouring cast on the stream has the same shape and another type."""
     found = np.zeros(len(row), np.bool_)
     place = np.full(len(trace), MISSING, np.int64)
     place[row] = np.arange(len(row))
@@ -163,18 +161,18 @@ RULE = Rule(
     title="Repeated casts",
     look=_look,
     order=340,
-    detects="The same numbers are cast to another type again and again, or there and back.",
-    threshold=f"These casts take {percent(CAST_SHARE)} of the kernel time or more.",
+    detects="The same tensor is cast repeatedly, or cast to another type and back.",
+    threshold=f"These casts take at least {percent(CAST_SHARE)} of the kernel time.",
     saving=(
-        "At least all but the first cast per module call, all but the first of a weight per step, and "
-        "both casts there and back. At most all but the first in each step, with their operators."
+        "Lower bound: all but the first cast per module call, or per weight and step, and both casts of a round "
+        "trip. Upper bound: all but the first cast per step, with their operators."
     ),
-    needs="Shapes and types of inputs.",
+    needs="Input shapes and types.",
     notes="""
-        Three cases count. First: one line of Python launches four casts or more (`aten::_to_copy`) of one shape
-        and type in one module call. Second: a module casts the same weight again in a step, as under autocast.
-        Third: a cast directly follows one of the same shape, back to the first type. The trace does not tell
-        whether the tensor is the same one.
+        Three cases count. First, one Python line launches at least four casts (`aten::_to_copy`) of the same shape
+        and type in one module call. Second, a module casts the same weight again in a step, as under autocast.
+        Third, a cast directly follows one of the same shape and converts back to the first type. The trace does not
+        show whether it is the same tensor.
     """,
     limits=(Limit.GPU,),
 )

@@ -1,4 +1,4 @@
-"""Tensors are copied only to lie in memory in another way."""
+"""Tensor copies that only change the memory layout."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._streams import around
+from tb_plugin.rules._streams import enclosing_match
 
 Int64 = npt.NDArray[np.int64]
 
 COPY_SHARE = 0.02
-"""Share of the kernel time of the steps: heads of attention that are merged by a copy take less, in most transformers."""
+"""Minimum share of the kernel time; in most transformers, merging attention heads takes less."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -37,9 +37,9 @@ def _look(s: Scene) -> Detection | None:
     classes = classify_kernels(trace).of(trace.name[kernels]) if len(kernels) else np.empty(0, np.uint8)
     copies = kernels[classes == KernelClass.COPY]
     operator = trace.operator[copies]
-    # Convolutions turn their inputs and results themselves where these lie as the library does not want them.
+    # Convolutions convert inputs and outputs if the library needs another layout.
     turning = np.isin(operator, trace.operator[kernels[classes == KernelClass.CONVOLUTION]])
-    outer = around(trace, operator, trace.recorder.operators.laying_out)
+    outer = enclosing_match(trace, operator, trace.recorder.operators.laying_out)
     is_one = turning | (outer != MISSING)
     rows = s.by_length(copies[is_one])
     time, total = int(trace.dur_ns[rows].sum()), int(trace.dur_ns[s.kernels].sum())
@@ -62,8 +62,8 @@ def _look(s: Scene) -> Detection | None:
         threshold=COPY_SHARE,
         evidence=Link("kernels", {"where": "class:copy"}, "Show kernels"),
         why=(
-            "Such a copy computes nothing. The bounds assume tensors created in the layout in which they are "
-            "used. Two uses with different layouts still need a copy."
+            "These copies compute nothing. The bounds assume tensors created in the layout in which they are used. "
+            "Two uses with different layouts still need a copy."
         ),
         confidence="medium",
     )
@@ -80,11 +80,14 @@ RULE = Rule(
     look=_look,
     order=350,
     detects="Kernels copy tensors only to change their layout in memory.",
-    threshold=f"They take {percent(COPY_SHARE)} of the kernel time or more.",
-    saving=("These kernels. At most also the operators, if tensors are created in the layout in which they are used."),
+    threshold=f"They take at least {percent(COPY_SHARE)} of the kernel time.",
+    saving=(
+        "Lower bound: these kernels. Upper bound: also their operators. Both assume tensors created in the layout in "
+        "which they are used."
+    ),
     notes="""
-        A copy counts if its kernel has the class `copy` and runs below `aten::contiguous` or `aten::reshape`.
-        Copies of inputs and results that convolutions launch themselves count too (`convolutions`).
+        A copy counts if its kernel has the class `copy` and runs below `aten::contiguous` or `aten::reshape`. Input
+        and output copies launched by convolutions count too (`convolutions`).
     """,
     cases=("", "convolutions"),
     limits=(Limit.GPU,),

@@ -1,4 +1,4 @@
-"""Operators that give a tensor the shape that it has, or one that the next of them replaces."""
+"""Reshapes to the same shape."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._shapes import arguments, sizes
+from tb_plugin.rules._shapes import arguments, input_dims
 
 Int64 = npt.NDArray[np.int64]
 
@@ -22,12 +22,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"reshapes": ("Reshapes", "Reshapes to the same shape per step.")},
+        {"reshapes": ("Reshapes", "Reshapes that do not change the shape, per step.")},
     ),
     define(
         STEPS,
         "ns",
-        {"reshapes_ns": ("Host time", "Host time of these reshapes and their dispatch, per step.")},
+        {"reshapes_ns": ("Host time", "Host time of these reshapes, including their dispatch, per step.")},
     ),
     define(
         STEPS,
@@ -43,7 +43,7 @@ def _look(s: Scene) -> Detection | None:
     operators = np.flatnonzero(reshaping & (trace.kind == EventKind.OPERATOR) & s.rows)
     if not len(operators):
         return None
-    # What a backward pass does goes with what the forward pass does.
+    # Reshapes in the backward pass disappear with those in the forward pass.
     operators = operators[backward_operators(trace).of[operators] == MISSING]
     row = operators[_same_shape(trace, operators)]
     if len(row) < len(s.steps.label) or not len(row):
@@ -54,7 +54,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low" if s.is_worth(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
-        text="{reshapes} operators per step reshape a tensor to its own shape, {reshapes_ns} on the host"
+        text="{reshapes} operators per step reshape a tensor to its own shape and take {reshapes_ns} on the host"
         + (", mostly at {reshape_line}." if line else "."),
         figures=[
             METRICS.figure("reshapes", s.per_step(len(row))),
@@ -63,8 +63,7 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Such an operator computes nothing but costs host time like any other. Removing it saves nothing "
-            "while the device is busy."
+            "These operators compute nothing but cost host time. Removing them saves nothing while the device is busy."
         ),
         confidence="high",
     )
@@ -72,7 +71,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
-    """Which operators state a shape of their result that is that of their first input."""
+    """Whether the recorded result shape of each operator equals that of its first input."""
     before = arguments(trace).shape_of(operators)
     after = np.full(len(trace) + 1, MISSING, np.int64)
     for column in trace.others:
@@ -88,7 +87,7 @@ def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
 
 
 def _first(text: str) -> tuple[int, ...]:
-    return next(iter(sizes(text)), ())
+    return next(iter(input_dims(text)), ())
 
 
 RULE = Rule(
@@ -97,13 +96,12 @@ RULE = Rule(
     look=_look,
     order=370,
     detects="Operators reshape a tensor to the shape that it already has.",
-    threshold="One per step or more, outside of the backward pass.",
-    saving="None: it depends on whether the device waits for the CPU (`launch_bound`, `python_bound`).",
-    needs=(
-        "Shapes of inputs and results, and a profiler that names operators which only reshape (MegEngine: `Reshape`)."
-    ),
+    threshold="At least one per step, outside the backward pass.",
+    saving="None: the saving depends on whether the GPU waits for the CPU (`launch_bound`, `python_bound`).",
+    needs=("Input and output shapes, and a profiler that identifies reshape operators (MegEngine: `Reshape`)."),
     notes="""
-        The finding reports the number and the CPU time of these operators, and of the calls that hand them over.
+        The finding reports the number and CPU time of these operators, including calls that hand them to another
+        thread.
     """,
     saves=False,
 )

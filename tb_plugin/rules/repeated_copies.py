@@ -1,4 +1,4 @@
-"""The same is copied to a device again and again."""
+"""Repeated copies of the same data to a device."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
+from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import measure
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import copies_to_device, host_waits, outermost
+from tb_plugin.rules._host_waits import copies_to_device, host_waits, top_level_waiter
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._overlap import bytes_of, hidden
+from tb_plugin.rules._overlap import bytes_of, overlapped_ns
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -29,7 +29,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"repeated_copies": ("Repeated copies", "Copies of the same tensor per step.")},
+        {"repeated_copies": ("Repeated copies", "Repeated copies of the same tensor, per step.")},
     ),
     define(
         STEPS,
@@ -46,19 +46,19 @@ METRICS = OF_RULES.adding(
 
 
 class Repeats(msgspec.Struct, frozen=True, eq=False):
-    """Copies of what seems to be one tensor each, in order of ``row``."""
+    """Copies that seem to repeat, sorted by row."""
 
     row: Int64
     is_first: Bool
-    """No other copy of it came before in the step."""
+    """Whether it is the first copy of its data in the step."""
 
 
-@remembered
+@cached_by_argument
 def repeated_copies(trace: TraceTable) -> Repeats:
-    """Returns the copies to devices that repeat each other within each recorded step of a training.
+    """Returns the copies to devices that seem to repeat within each step of a training run.
 
-    They come from one line of Python that copies nothing else, in one operator, with one shape and size; and between two of
-    them no batch is loaded and no backward pass runs, after which the line would copy something else.
+    They have the same Python line, operator, shape and size, and the line copies nothing else. No batch is loaded
+    and no backward pass runs between them: after that, the line would copy other data.
     """
     none = Repeats(np.empty(0, np.int64), np.empty(0, np.bool_))
     copies = copies_to_device(trace)
@@ -75,7 +75,7 @@ def repeated_copies(trace: TraceTable) -> Repeats:
         return none
     line, turn = lines.of[call], np.searchsorted(turns, trace.start_ns[call])
     kinds = group(trace.name[copies], trace.name[trace.operator[call]], _shapes(trace, call), bytes_of(trace, copies))
-    # Of a line that copies several things nobody knows which is which: layers that come back one by one, parts of a batch.
+    # A line that copies several tensors cannot be resolved: offloaded layers, parts of a batch.
     of_line = group(line)
     alone = of_line.min(kinds.of)[of_line.of] == of_line.max(kinds.of)[of_line.of]
     together = group(line, step, turn)
@@ -92,18 +92,17 @@ def repeated_copies(trace: TraceTable) -> Repeats:
 
 
 def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
-    """The step that each call begins in, and whether there is one."""
     begin, end = trace.steps.host_start_ns, trace.steps.host_end_ns
     step = np.searchsorted(begin, trace.start_ns[call], side="right") - 1
     return step, (step != MISSING) & (trace.start_ns[call] < end[step])
 
 
 def _turns(trace: TraceTable) -> Int64:
-    """Begins of backward operators and of waits for a batch, in order; none where nothing runs backward."""
-    backward = name_matches(trace, matched(BACKWARD))
+    """Sorted start times of backward operators and of waits for a batch; empty without backward operators."""
+    backward = name_matches(trace, search_pattern(BACKWARD))
     if not backward.any():
         return np.empty(0, np.int64)
-    found: Int64 = np.sort(trace.start_ns[backward | name_matches(trace, matched(DATALOADER))])
+    found: Int64 = np.sort(trace.start_ns[backward | name_matches(trace, search_pattern(DATALOADER))])
     return found
 
 
@@ -118,7 +117,7 @@ def _look(s: Scene) -> Detection | None:
     trace, repeats = s.trace, repeated_copies(s.trace)
     mine = s.rows[repeats.row]
     row, is_first = s.by_length(repeats.row[mine]), repeats.row[mine & repeats.is_first]
-    whole = outermost(trace, trace.operator[row].astype(np.int64))
+    whole = top_level_waiter(trace, trace.operator[row].astype(np.int64))
     host, dur = s.covered(whole), trace.dur_ns[row]
     if not s.is_worth(measure(host) + int(dur.sum())):
         return None
@@ -138,9 +137,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step "
-            "remains. Upper bound: none. The tensor is not recorded: line, operator, shape and size repeat, "
-            "with no batch and no backward pass between."
+            "Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step remains. "
+            "Upper bound: no copy remains. The trace does not record the tensor. Line, operator, shape and size "
+            "repeat, with no batch or backward pass in between."
         ),
         confidence="medium",
     )
@@ -148,11 +147,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:
-    """What goes if one copy in each step stays, as an input that is prefetched: its wait, and what other work hides of it."""
     waits, first = host_waits(s.trace), row[~again]
     calls = waits.row[np.isin(waits.copy, first)]
     less = s.trace.dur_ns[row].copy()
-    less[~again] = hidden(s, first)
+    less[~again] = overlapped_ns(s, first)
     return Change(s.covered(np.concatenate((whole[again], calls))), row, less)
 
 
@@ -161,17 +159,17 @@ RULE = Rule(
     title="Repeated copies to the device",
     look=_look,
     order=80,
-    detects="One line of Python copies the same data to the GPU again and again.",
-    threshold=f"Two copies or more in each step that has any, and {percent(WORTH)} of the step in all.",
+    detects="One Python line copies the same data to the GPU repeatedly.",
+    threshold=f"A step with such copies has at least two. Together they take at least {percent(WORTH)} of the step.",
     saving=(
-        "At most all of these copies and the operators that make them. At least all but the first copy of "
-        "each step. Of the first, as much goes as `pageable_copies` states for prefetched copies."
+        "Upper bound: all of these copies and their operators. Lower bound: all but the first copy per step. The "
+        "first one saves as much as a prefetched copy in `pageable_copies`."
     ),
-    needs="Lines of Python, steps and a backward pass.",
+    needs="Python lines, steps and a backward pass.",
     notes="""
-        Copies count as repeated if line, operator, shapes and bytes are the same each time. Between them, no
-        batch is loaded and no backward operator runs. The trace does not record which tensor is copied. Layers
-        of one shape that one line moves to the GPU look the same, so the confidence is medium.
+        Copies are repeated if line, operator, shapes and bytes are the same each time. Between them, no batch is
+        loaded and no backward operator runs. The trace does not record which tensor is copied. Layers of the same
+        shape, moved to the GPU by one line, look the same, so the confidence is medium.
     """,
     limits=(Limit.COPIES,),
 )

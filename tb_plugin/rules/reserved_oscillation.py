@@ -1,4 +1,4 @@
-"""Reserved memory goes back to the driver and is asked for again."""
+"""Memory returned to the driver and requested again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
-    """What the memory view says as well, of the device that gives back most."""
+    """Same as the finding of the memory view, for the device that returns most."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     from tb_plugin.analysis.device_memory.window import window_of
@@ -32,8 +32,8 @@ def _look(s: Scene) -> Detection | None:
         replace(
             notice,
             why=(
-                "Returning memory waits for the device, and requesting it again blocks the host. The finding "
-                "about driver calls gives the cost of these calls."
+                "Returning memory waits for the device, and requesting it again blocks the host. The finding about "
+                "driver calls shows their cost."
             ),
             confidence="high",
         ),
@@ -47,14 +47,14 @@ RULE = Rule(
     title="Reserved memory is freed and allocated again",
     look=_look,
     order=470,
-    detects="The allocator returns reserved memory to the driver and asks for it again.",
-    threshold="3 falls or more that return 1 % of the peak on average.",
-    saving="None: `driver_memory_calls` counts these calls.",
+    detects="The allocator returns reserved memory to the driver and requests it again.",
+    threshold="At least 3 drops of reserved memory, returning at least 1 % of the peak on average.",
+    saving="None: `driver_memory_calls` includes these calls.",
     needs="Steps and allocator events.",
     notes="""
-        `reserved_cycles` counts the falls, `returned_bytes` sums them up. `driver_memory_ns` is the time of the
-        driver's calls without those that set it up. On the Memory page, the severity is medium if that is more than
-        5 % of the steps, and the finding names the operator that asked for most memory after a fall.
+        `reserved_cycles` is the number of drops, `returned_bytes` their sum. `driver_memory_ns` is the time of
+        driver memory calls without driver initialisation. On the Memory page, the severity is medium if it exceeds
+        5 % of the steps. There, the finding also names the operator that requested the most memory after a drop.
     """,
     saves=False,
 )

@@ -1,4 +1,4 @@
-"""Gradients are reduced on the stream that computes: nothing can run beside."""
+"""Gradient reductions on the compute stream."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 SERIAL_SHARE = 0.02
-"""Share of the steps: less is lost in what steps differ by."""
+"""Minimum share of the steps; smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"serial_ns": ("On the compute stream", "Exposed gradient collectives on the compute stream per step.")},
+        {
+            "serial_ns": (
+                "On the compute stream",
+                "Exposed time of gradient collectives on the compute stream, per step.",
+            )
+        },
     ),
     define(
         STEPS,
@@ -35,14 +40,14 @@ METRICS = OF_RULES.adding(
 )
 
 
-def serial(found: Collectives) -> Bool:
-    """Returns which collectives this rule speaks of."""
+def serial_calls(found: Collectives) -> Bool:
+    """Returns which collectives this rule covers."""
     return found.is_serial
 
 
 def _look(s: Scene) -> Detection | None:
     found = collectives(s.trace, s.chosen)
-    found = found.of(serial(found))
+    found = found.of(serial_calls(found))
     taken = s.per_step(int(found.bare_ns.sum()))
     share = taken / s.step_ns if s.step_ns else 0.0
     if share <= SERIAL_SHARE:
@@ -61,9 +66,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=SERIAL_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "A stream runs its work in order, so the rest of the backward pass waits although it needs no "
-            "reduced gradient. Lower bound: overlap with the rest of the backward pass. Upper bound: overlap "
-            "with the whole step. Both assume that computation and communication do not slow each other."
+            "Work on a stream runs in order, so the rest of the backward pass waits without needing the result. "
+            "Lower bound: overlap with the rest of the backward pass. Upper bound: overlap with the whole step. "
+            "Both assume that computation and communication do not slow each other down."
         ),
         confidence="high",
     )
@@ -83,13 +88,11 @@ RULE = Rule(
     title="Collectives on the compute stream",
     look=_look,
     order=240,
-    detects="Collectives reduce gradients on the stream that computes.",
+    detects="Collectives reduce gradients on the compute stream.",
     threshold=f"They take more than {percent(SERIAL_SHARE)} of the steps.",
-    saving=(
-        "At most what all other time of the step can overlap. At least what the rest of the backward pass can overlap."
-    ),
+    saving=("Upper bound: overlap with the whole step. Lower bound: overlap with the rest of the backward pass."),
     notes="""
-        The bounds hold if computation and communication do not slow each other down.
+        The bounds assume that computation and communication do not slow each other down.
     """,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),

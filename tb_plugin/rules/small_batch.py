@@ -1,4 +1,4 @@
-"""A training whose kernels are so short that a larger batch would take hardly longer."""
+"""Training runs whose batch could be larger at little cost."""
 
 from __future__ import annotations
 
@@ -8,41 +8,44 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._launch_starvation import LAUNCHING, starving, waiting
+from tb_plugin.rules._launch_starvation import LAUNCHING, launch_wait_ns, starvation_finding
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules.memory_limit import fullest
+from tb_plugin.rules.memory_limit import fullest_device
 
 MOSTLY_STARVED = 0.3
-"""Share of the step from which on kernels twice as long fit into it almost: the device works for 0.7 of it at most."""
+"""Minimum share of launch idle time in the step; the device is then busy 70 % or less."""
 ROOM = 0.5
-"""Share of a device's memory up to which twice of what is allocated surely fits."""
+"""Maximum share of device memory in use; twice the allocation then fits."""
 FED = 0.05
 # A larger batch needs more input, so data loading must be short.
 BATCHES = 2
 
 
 def _look(s: Scene) -> Detection | None:
-    if not s.idle or waiting(s).mean() < MOSTLY_STARVED * s.step_ns or s.idle[Cause.INPUT].mean() > FED * s.step_ns:
+    if (
+        not s.idle
+        or launch_wait_ns(s).mean() < MOSTLY_STARVED * s.step_ns
+        or s.idle[Cause.INPUT].mean() > FED * s.step_ns
+    ):
         return None
-    fullest_of = fullest(s)
+    fullest_of = fullest_device(s)
     if (fullest_of is not None and fullest_of[0] > ROOM) or not _trains(s):
         return None
-    found = starving(s)
+    found = starvation_finding(s)
     if found is None:
         return None
     notice = s.notice(
         RULE,
         severity="medium",
         text=(
-            "Devices wait for launches {launching_ratio} of the time, and half of the kernels take at most "
-            "{kernel_median_ns}. Twice the batch needs no more launches."
+            "Devices wait for launches during {launching_ratio} of the time, and half of the kernels take at most "
+            "{kernel_median_ns}. A batch twice as large needs no additional launches."
         ),
         figures=list(found.figures),
         evidence=Link("launches", {}, "Show launches"),
         why=(
-            "The saving assumes twice the batch in one step. Lower bound: device work takes twice as long. "
-            "Upper bound: it takes the same time. Both assume that data loading keeps up; convergence may "
-            "change."
+            "The saving assumes a batch twice as large. Lower bound: device work takes twice as long. Upper bound: "
+            "it takes the same time. Both assume that data loading keeps up; convergence may change."
         ),
         confidence="medium",
     )
@@ -52,7 +55,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _trains(s: Scene) -> bool:
-    """Whether steps have a backward pass."""
     backward = s.trace.strings.where(lambda text: BACKWARD.match(text) is not None)[s.trace.name]
     return bool((backward & s.rows & (s.trace.kind == EventKind.OPERATOR)).any())
 
@@ -62,17 +64,17 @@ RULE = Rule(
     title="Small batch",
     look=_look,
     order=110,
-    detects="A training run waits for launches, so a larger batch would take hardly longer.",
-    threshold=f"The GPU idles for launches for {percent(MOSTLY_STARVED)} of the step or more, as in `launch_bound`.",
+    detects="A training run waits for launches, so a larger batch would hardly take longer.",
+    threshold=f"Launch idle time is at least {percent(MOSTLY_STARVED)} of the step, as in `launch_bound`.",
     saving=(
-        "The time of the samples of one step: a step with twice the batch counts as two. The lower bound "
-        "doubles the time of all GPU work; the upper bound keeps it."
+        "The step time for the same number of samples: a step with twice the batch counts as two steps. The lower "
+        "bound doubles the time of all GPU work; the upper bound keeps it."
     ),
-    needs="Operators of a backward pass.",
+    needs="Backward operators.",
     notes="""
-        The rule is silent if data loading takes more than 5 % of the step, or if half of the GPU memory
-        was allocated. Both bounds hold if the data loader keeps up. They say nothing about convergence. The
-        rule shares most of its saving with `launch_bound`.
+        The rule is skipped if data loading takes more than 5 % of the step. It is also skipped if more than half of
+        the GPU memory was allocated. Both bounds assume that the data loader keeps up. They ignore convergence.
+        `launch_bound` includes most of this saving too.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

@@ -1,4 +1,4 @@
-"""Gradients are reduced in many small collectives, each of which takes its time for the way."""
+"""Gradients reduced in many small collectives."""
 
 from __future__ import annotations
 
@@ -17,63 +17,65 @@ from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._collectives import Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules.serial_collectives import serial
+from tb_plugin.rules.serial_collectives import serial_calls
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 BUCKET_BYTES = 25 << 20
-"""A bucket of gradients as DistributedDataParallel makes them unless it is told otherwise."""
+"""Default bucket size of DistributedDataParallel."""
 MANY = 10
-"""So many collectives less in a step are worth a word: every training has a few small ones."""
+"""Minimum number of collectives saved per step; every training run has a few small ones."""
 SMALL_BYTES = 64 << 10
-"""The slowest network moves this in 7 us: what is no larger takes most of its time for the way."""
+"""Size below which latency dominates; the slowest network moves it in 7 us."""
 NETWORK = 10.0
-"""Bytes in a nanosecond that every network between devices moves, where no larger collective shows more."""
+"""Transfer rate that any network between devices reaches, in bytes per nanosecond.
+
+A higher rate in the trace is used instead.
+"""
 LATENCY_SHARE = 0.01
-"""Share of the steps that goes with the collectives: less is lost in what steps differ by."""
+"""Minimum share of the steps; smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
         {
-            "small_collectives": ("Collectives", "Collectives that fit in buckets, per step."),
-            "small_buckets": ("Buckets", "Buckets of 25 MB for these collectives, per step."),
+            "small_collectives": ("Collectives", "Collectives that could share buckets, per step."),
+            "small_buckets": ("Buckets", "Buckets of 25 MB that these collectives need, per step."),
         },
     ),
     define(
         STEPS,
         "bytes",
-        {"small_mean_bytes": ("Mean size", "Bytes divided by these collectives.")},
+        {"small_mean_bytes": ("Mean size", "Bytes of these collectives divided by their number.")},
     ),
     define(
         STEPS,
         "ns",
         {
-            "collective_latency_ns": ("Latency", "Shortest of these collectives up to 64 KiB."),
+            "collective_latency_ns": ("Latency", "Duration of the shortest of these collectives up to 64 KiB."),
         },
     ),
 )
 
 
 class _Small(msgspec.Struct, frozen=True, eq=False):
-    """Small collectives of gradients that could go in buckets."""
+    """Small gradient collectives that could be grouped into buckets."""
 
     is_small: Bool
     buckets: Groups
-    """Of those that are."""
     latency_ns: tuple[int, int]
-    """What each of them takes whatever it moves: at least, at most."""
+    """Lower and upper bound of the latency per collective."""
 
 
-def small(s: Scene, found: Collectives) -> Bool:
-    """Returns which collectives this rule speaks of."""
+def small_calls(s: Scene, found: Collectives) -> Bool:
+    """Returns which collectives this rule covers."""
     return _small(s, found).is_small
 
 
 def _small(s: Scene, found: Collectives) -> _Small:
-    known = found.is_gradient & ~serial(found) & (found.bytes > 0)
+    known = found.is_gradient & ~serial_calls(found) & (found.bytes > 0)
     own = np.flatnonzero(known & (MANY * found.bytes <= BUCKET_BYTES))
     nothing = _Small(np.zeros(len(found.row), np.bool_), group(own[:0]), (0, 0))
     tiny = own[found.bytes[own] <= SMALL_BYTES]
@@ -118,9 +120,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=MANY,
         evidence=Link("distributed", {}, "Show collectives"),
         why=(
-            "A small collective costs mostly latency, and the next one waits for it. The bounds assume that "
-            "a bucket saves the latency of its collectives. Lower bound: overlap with the backward pass. "
-            "Upper bound: overlap with the whole step."
+            "A small collective costs mostly latency, and the next one waits for it. The bounds assume that a "
+            "bucket has the latency of one collective. Lower bound: overlap with the backward pass. Upper bound: "
+            "overlap with the whole step."
         ),
         confidence="medium",
     )
@@ -141,7 +143,6 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _calls(s: Scene, rows: Int64) -> Ranges:
-    """When the host calls these collectives."""
     trace = s.trace
     outer, at = trace.launch[rows].astype(np.int64), trace.operator[rows].astype(np.int64)
     while (inside := (at != MISSING) & trace.is_collective[at]).any():
@@ -154,19 +155,20 @@ RULE = Rule(
     title="Many small collectives",
     look=_look,
     order=250,
-    detects="Gradients are reduced in many collectives of a few bytes.",
+    detects="Gradients are reduced in many small collectives.",
     threshold=(
-        f"{MANY} more per step than buckets of 25 MB would need, and latency of more than "
+        f"At least {MANY} more collectives per step than buckets of 25 MB would need. Their latency is more than "
         f"{percent(LATENCY_SHARE)} of the steps."
     ),
     saving=(
-        "At least what the backward pass can overlap if buckets replace them. At most their latency, and what "
-        "all other time of the step can overlap. The calls of these collectives go too."
+        "Lower bound: overlap with the backward pass if buckets replace these collectives. Upper bound: their "
+        "latency, and overlap with the whole step. Most calls of these collectives disappear too."
     ),
     notes="""
-        A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream do
-        not count. Latency is the shortest duration of those that move 64 KiB or less. For the lower bound, the
-        transfer time of their bytes is subtracted, at the best rate of these collectives or at 10 GB/s.
+        A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream are
+        excluded. Latency is the shortest duration of a collective up to 64 KiB. For the lower bound, the transfer
+        time of its bytes is subtracted. The transfer rate is the best one in the trace, or 10 GB/s if that is
+        higher.
     """,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),

@@ -1,4 +1,4 @@
-"""Communication goes over links in packets that are too small for them."""
+"""Communication in packets too small for the link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 SMALL_SHARE = 0.1
-"""Share of the time of packets over such links: a few small ones every training sends."""
+"""Minimum share of the packet time on such links; every training run sends some small packets."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -57,13 +57,13 @@ METRICS = OF_RULES.adding(
 
 
 def states_packets(trace: TraceTable) -> bool:
-    """Returns whether a trace states the sizes of packets."""
+    """Returns whether a trace records packet sizes."""
     facts = facts_of(trace)
     return facts is not None and bool(facts.packets) and any(table.name == PACKETS for table in trace.reported_tables)
 
 
 def _packets(s: Scene) -> pa.Table | None:
-    """The packets of the steps over links of which is known what size they are made for; None where none are stated."""
+    """Packets of the steps on links with a known efficient packet size; None if none are recorded."""
     facts = facts_of(s.trace)
     if facts is None or not states_packets(s.trace):
         return None
@@ -82,7 +82,7 @@ def _look(s: Scene) -> Detection | None:
     table = _packets(s)
     if table is None or not len(table):
         return None
-    # As floats: a file may state any numbers.
+    # Floats, because a file may contain any numbers.
     numbers = {key: pc.cast(table[key], pa.float64(), safe=False) for key in ("packet_bytes", "count", "transit_ns")}
     table = table.drop_columns(list(numbers)).append_column(
         "bytes", pc.multiply(numbers["packet_bytes"], numbers["count"])
@@ -112,8 +112,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}: they take "
-        "{small_packets_ratio} of the packet time there, at {small_packets_rate}"
+        text=f"{s.each} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}. They "
+        "take {small_packets_ratio} of the packet time on these links, at {small_packets_rate}"
         + (" ({large_packets_rate} for larger packets)" if others else "")
         + ". {packet_call} sends the most: {most_packets} of {packet_bytes}.",
         figures=figures,
@@ -121,8 +121,8 @@ def _look(s: Scene) -> Detection | None:
         threshold=SMALL_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
         why=(
-            "Each packet has a fixed cost, so small packets never reach the rate of the link. The trace does "
-            "not show how much of this time overlaps with other work."
+            "Each packet has a fixed cost, so small packets never reach the full link rate. The trace does not "
+            "show how much of this time overlaps with other work."
         ),
         confidence="medium",
     )
@@ -139,12 +139,12 @@ RULE = Rule(
     look=_look,
     order=260,
     detects="Communication uses packets that are too small for their links.",
-    threshold=f"Small packets take {percent(SMALL_SHARE)} or more of the time of all packets over such links.",
-    saving="None: the times are sums over packets and links, which may be busy at the same time.",
-    needs="Sizes of packets (`communication.json` of NPUs).",
+    threshold=f"Small packets take at least {percent(SMALL_SHARE)} of all packet time on such links.",
+    saving="None: the times are sums over packets and links, which may overlap.",
+    needs="Packet sizes (NPUs: `communication.json`).",
     notes="""
-        The maker states from which size on a packet uses a link well: 16 MB for HCCS, PCIE and SIO. The finding
-        names the operation that sends most small packets, and the rates of small and of larger ones.
+        The vendor gives the smallest efficient packet size: 16 MB for HCCS, PCIE and SIO. The finding names the
+        operation that sends the most small packets, and the rates of small and larger packets.
     """,
     saves=False,
     limits=(Limit.COMMUNICATION,),

@@ -1,4 +1,4 @@
-"""Devices run work that was launched before the recording started."""
+"""Device work launched before the recording started."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(share),
-        text=f"For {{earlier_work_ns}} of {whole} the device runs kernels launched before the recording started. "
-        "They are not in the trace.",
+        text=f"For {{earlier_work_ns}} of {whole} the device runs kernels launched before the recording started. These "
+        "kernels are not in the trace.",
         figures=[
             METRICS.figure("earlier_work_ns", s.per_step(time)),
             METRICS.figure("step_time_mean_ns", s.step_ns),
@@ -42,8 +42,8 @@ RULE = Rule(
     look=_look,
     order=480,
     detects="The GPU runs work that was launched before the recording started.",
-    threshold=f"It takes {percent(MIN_SHARE)} of the steps or more.",
-    saving="None: the kernels of that time are not in the trace.",
+    threshold=f"It takes at least {percent(MIN_SHARE)} of the steps.",
+    saving="None: these kernels are not in the trace.",
     advice="recording_began_mid_flight",
     saves=False,
     needs_kernels=True,

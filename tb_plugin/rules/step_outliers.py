@@ -1,18 +1,18 @@
-"""A few steps take much longer than the others."""
+"""Outlier steps."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.rules import compilation, data_loading, driver_memory_calls, garbage_collection
 from tb_plugin.rules._base import WORTH, Detection, Rule, Scene, percent
-from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, is_multi_modal, lengths, usual_of
+from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow_steps_finding, step_lengths, usual_of
 from tb_plugin.rules.slow_first_step import is_slow
 
 BEYOND = 0.2
-"""Share of the usual step beyond which a step is slow, however alike the others are."""
+"""Minimum excess of a slow step, relative to the usual step."""
 
 _ADVICE = {
     Cause.GARBAGE_COLLECTION: garbage_collection.RULE,
@@ -20,14 +20,14 @@ _ADVICE = {
     Cause.INPUT: data_loading.RULE,
     Cause.DRIVER_MEMORY: driver_memory_calls.RULE,
 }
-"""Whose advice fits where a step differs most by one cause of idle time."""
+"""Rule whose advice applies if this idle cause is most of the difference."""
 
 
 def _look(s: Scene) -> Detection | None:
     steps, every = s.steps, s.trace.steps
     if not every.recorded or len(steps.label) <= OTHERS or is_multi_modal(steps):
         return None
-    dur = lengths(s)
+    dur = step_lengths(s)
     usual = usual_of(dur)
     limit = usual.median + max(FAR * usual.deviation, BEYOND * usual.median)
     slow, others = np.flatnonzero(dur > limit), np.flatnonzero(dur <= limit)
@@ -35,11 +35,11 @@ def _look(s: Scene) -> Detection | None:
         return None
     usual = usual_of(dur[others])
     if len(slow) and slow[0] == 0 and steps.label[0] == every.label[0] and is_slow(dur):
-        slow = slow[1:]  # the rule of the first step speaks of it
+        slow = slow[1:]  # the rule slow_first_step covers it
     if not len(slow) or (dur[slow] - usual.median).sum() < WORTH * dur.sum():
         return None
     words = Words(
-        text=f"{{unusual_steps}} {noun(len(slow), 'step takes', 'steps take')} much longer than the median of "
+        text=f"{{unusual_steps}} {plural(len(slow), 'step takes', 'steps take')} much longer than the median of "
         f"{{usual_step_ns}}: {'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}.",
         why=(
             "One slow step delays all ranks. Upper bound: slow steps take as long as the others. Lower "
@@ -47,7 +47,7 @@ def _look(s: Scene) -> Detection | None:
         ),
         advice=_ADVICE,
     )
-    return detection(s, RULE, words, dur, slow, others)
+    return slow_steps_finding(s, RULE, words, dur, slow, others)
 
 
 RULE = Rule(
@@ -57,14 +57,14 @@ RULE = Rule(
     order=190,
     detects="A few steps take much longer than the others.",
     threshold=(
-        f"More than {FAR} median absolute deviations and {percent(BEYOND)} beyond the median; {percent(WORTH)} "
-        f"of all time in all."
+        f"They exceed the median by more than {FAR} median absolute deviations and by more than {percent(BEYOND)}. "
+        f"Their total excess is at least {percent(WORTH)} of the time of all steps."
     ),
-    saving="The excess of these steps, bounded as in `slow_first_step`.",
-    needs="Three usual steps or more.",
+    saving="The excess of these steps, with bounds as in `slow_first_step`.",
+    needs="At least three usual steps.",
     notes="""
-        The first step does not count if `slow_first_step` covers it. `differs` is defined there too. The advice
-        is that of garbage collection, compilation, data loading or driver calls if one of them is most of the
-        difference.
+        The first step does not count if `slow_first_step` covers it. `differs` is defined there too. If garbage
+        collection, compilation, data loading or driver calls cause most of the difference, that rule's advice is
+        shown.
     """,
 )

@@ -1,4 +1,4 @@
-"""The host waits for a device inside of steps, and the device has nothing to do afterwards."""
+"""Host waits that leave the device idle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.model.trace.schema import MISSING, CallRole
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import OFTEN, For, times, waiting
+from tb_plugin.rules._host_waits import OFTEN, For, count_text, waiting_calls
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -19,7 +19,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"sync_ns": ("Synchronisation", "Host time in synchronising calls per step, without the profiler's.")},
+        {"sync_ns": ("Synchronisation", "Host time in synchronising calls, except the profiler's, per step.")},
     ),
     define(
         STEPS,
@@ -42,23 +42,23 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, found = s.trace, waiting(s, For.RESULT)
+    trace, found = s.trace, waiting_calls(s, For.RESULT)
     if found is None:
         return None
     calls, place = found.row, found.place
     alone = (trace.operator[calls] == MISSING) & ~trace.calls_that(CallRole.WAIT)[calls]
     explicit = place[alone & ~np.isin(calls, trace.launch[found.copies])]
     line, lines = s.lines(calls)
-    kinds = [("", len(explicit) < times(place)), ("explicit", len(explicit) > 0)]
+    kinds = [("", len(explicit) < count_text(place)), ("explicit", len(explicit) > 0)]
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(times(place), 'sync_calls')}"
-        f"{_kind(s, len(explicit), times(place))}{_where(line, lines)}.",
+        text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(count_text(place), 'sync_calls')}"
+        f"{_kind(s, len(explicit), count_text(place))}{_where(line, lines)}.",
         todo=" ".join(s.todo(RULE, kind) for kind, there in kinds if there),
         figures=[
             METRICS.figure("sync_ns", s.per_step(found.time_ns)),
-            METRICS.figure("sync_calls", s.per_step(times(place))),
+            METRICS.figure("sync_calls", s.per_step(count_text(place))),
             *([METRICS.figure("sync_explicit_calls", s.per_step(len(explicit)))] if len(explicit) else []),
             *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),
         ],
@@ -89,20 +89,20 @@ RULE = Rule(
     title="Synchronising calls",
     look=_look,
     order=30,
-    detects="The CPU waits for the GPU inside of steps, and the GPU runs out of work.",
-    threshold=f"One line of Python waits in {percent(OFTEN)} of the steps or more; a wait once in many steps is fine.",
+    detects="The CPU waits for the GPU within steps, and the GPU runs out of work.",
+    threshold=f"One Python line waits in at least {percent(OFTEN)} of the steps. Rarer waits are fine.",
     saving=(
-        "At least the calls that wait. At most also the operators around them that do little else, and the "
-        "copies that they make."
+        "Lower bound: the calls that wait. Upper bound: also the operators around them that do little else, and "
+        "their copies."
     ),
     notes="""
-        The CPU waits in a call that only synchronises (`explicit`), or for a value (`.item()`, `nonzero()`,
-        boolean masks). Several calls of one operator are one wait. Other rules cover copies to the GPU
-        (`pageable_copies`, `repeated_copies`) and the backward pass (`deterministic_sync`). Waits of the data
-        loader, of the driver and of the profiler are not counted.
+        The CPU waits in a call that only synchronises (`explicit`), or for a value (`.item()`, `nonzero()`, boolean
+        masks). Several calls of one operator count as one wait. Other rules cover copies to the GPU
+        (`pageable_copies`, `repeated_copies`) and the backward pass (`deterministic_sync`). Waits in the data
+        loader, the driver and the profiler are excluded.
 
-        If one thread hands operators to another (MegEngine), only its own waits count. Time in which the other
-        thread does the profiler's work does not count: only `profiler_overhead` saves it.
+        If one thread hands operators to another (MegEngine), only its own waits count. Waits for the other thread's
+        profiler work are excluded; `profiler_overhead` covers them.
     """,
     cases=("", "explicit"),
     limits=(Limit.CPU,),

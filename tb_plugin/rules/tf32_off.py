@@ -1,4 +1,4 @@
-"""Products of float32 run outside of matrix units that could take them as TF32."""
+"""float32 matmuls without TF32."""
 
 from __future__ import annotations
 
@@ -10,21 +10,31 @@ from tb_plugin.analysis.severity import severity_of
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._matrix_products import faster, on_units, plain_products
+from tb_plugin.rules._matrix_products import matrix_unit_savings, on_units, plain_products
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 TF32_SHARE = 0.01
-"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"single_product_ns": ("Float32 products", "Time of float32 products without matrix units, per step.")},
+        {
+            "single_product_ns": (
+                "Float32 products",
+                "Time of float32 matmuls and convolutions without matrix units, per step.",
+            )
+        },
     ),
     define(
         STEPS,
         "ratio",
-        {"single_product_ratio": ("Float32 products", "Float32 product time divided by kernel time.")},
+        {
+            "single_product_ratio": (
+                "Float32 products",
+                "Time of float32 matmuls and convolutions divided by kernel time.",
+            )
+        },
     ),
 )
 
@@ -37,14 +47,14 @@ def _look(s: Scene) -> Detection | None:
     plain = plain_products(s)
     single = plain.take((plain.bits == 32) & has[trace.device[plain.row]])
     time, total = int(trace.dur_ns[single.row].sum()), matrix_time(trace, s.kernels)
-    if not on_units(s) or time < TF32_SHARE * total.total_ns:  # where none is used the rule matrix_units speaks
+    if not on_units(s) or time < TF32_SHARE * total.total_ns:  # the rule matrix_units covers unused units
         return None
     units = matrix_units(trace, s.kernels)
     share = time / total.total_ns
     notice = s.notice(
         RULE,
         severity=severity_of(share),
-        text=f"TF32 is off: float32 products take {{single_product_ns}} per step without {units}, "
+        text=f"TF32 is off: float32 matmuls and convolutions take {{single_product_ns}} per step without {units}, "
         "{single_product_ratio} of the kernel time.",
         figures=[
             METRICS.figure("single_product_ns", s.per_step(time)),
@@ -53,11 +63,12 @@ def _look(s: Scene) -> Detection | None:
         measure="single_product_ratio",
         threshold=TF32_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        why=f"TF32 keeps float32's range, rounds factors to 10 bits and runs in {units}. Upper bound: products reach the "
-        "device's TF32 peak. Lower bound: a third of it. Without recorded shapes, the bounds assume twice the speed.",
+        why=f"TF32 has the range of float32, rounds mantissas to 10 bits and runs on {units}. Upper bound: kernels "
+        "reach the device's TF32 peak. Lower bound: a third of it. Without recorded shapes, the bounds assume "
+        "twice the speed.",
         confidence="medium",
     )
-    changes = faster(trace, single, "tf32", 4)
+    changes = matrix_unit_savings(trace, single, "tf32", 4)
     return Detection(notice, Bounds(*changes) if changes else NO_SAVING, s.by_length(single.row))
 
 
@@ -66,12 +77,12 @@ RULE = Rule(
     title="TF32 is off",
     look=_look,
     order=280,
-    detects="Products or convolutions of float32 run outside of matrix units, although the GPU has TF32.",
-    threshold=f"They take {percent(TF32_SHARE)} of the kernel time or more, and other kernels do use matrix units.",
-    saving="As for `matrix_units`, with the peak of TF32 and numbers of 4 bytes.",
+    detects="Matmuls or convolutions in float32 do not use matrix units, although the GPU supports TF32.",
+    threshold=f"They take at least {percent(TF32_SHARE)} of the kernel time, and other kernels do use matrix units.",
+    saving="As for `matrix_units`, with the TF32 peak and 4 bytes per number.",
     needs="Types of inputs.",
     notes="""
-        If no kernel uses matrix units, `matrix_units` covers the case.
+        If no kernel uses matrix units, `matrix_units` applies instead.
     """,
     limits=(Limit.GPU,),
 )

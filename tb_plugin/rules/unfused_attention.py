@@ -1,4 +1,4 @@
-"""Attention is computed as products, softmax and what is between: a fused kernel never writes the scores to memory."""
+"""Attention computed by several kernels."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes
 from tb_plugin.lib.groupby import places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._matrix_products import peaks_of, products
+from tb_plugin.rules._matrix_products import matrix_kernels, peaks_of
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._shapes import arguments, extents, rows_that, sizes
+from tb_plugin.rules._shapes import arguments, input_dims, largest_inputs, rows_that
 from tb_plugin.rules._streams import Streams, streams
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ATTENTION_SHARE = 0.01
-"""Share of the kernel time of the steps: what takes less hardly saves a hundredth of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 MOST_BETWEEN = 8
-"""Between the two products: scale, mask, casts, softmax, dropout."""
+"""Maximum number of kernels between the two matmuls: scale, mask, casts, softmax, dropout."""
 USUAL = 4
-"""Fused kernels reach at least a quarter of a device's peak in 16 bit, with what they compute again in the backward pass."""
+"""Peak 16-bit rate divided by the lowest rate of fused kernels, including recomputation in the backward pass."""
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
 METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"scores_ns": ("Scores", "Kernel time between the two products of unfused attention, per step.")},
+        {"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
     ),
     define(STEPS, "ratio", {"scores_ratio": ("Scores", "Scores time divided by kernel time.")}),
     define(
@@ -49,17 +49,17 @@ METRICS = OF_RULES.adding(
 
 
 class Attention(msgspec.Struct, frozen=True, eq=False):
-    """Attention computed by several kernels: places among the work of all streams, and rows."""
+    """Unfused attention. ``rows`` contains rows of the trace; the other fields are indices into ``streams``."""
 
     softmax: Int64
     before: Int64
     after: Int64
-    """The products around each softmax."""
+    """The matmuls before and after each softmax."""
     rows: Int64
-    """The kernels between the two products."""
+    """The kernels between the two matmuls."""
 
 
-@remembered
+@cached_by_argument
 def unfused_attention(s: Scene) -> Attention:
     """Returns the attention of the steps that several kernels compute."""
     trace, all_of = s.trace, streams(s.trace)
@@ -90,8 +90,8 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(time / total),
         text=(
-            "Attention is not fused: kernels between its two products take {scores_ns} per step, "
-            "{scores_ratio} of the kernel time."
+            "Attention is not fused: kernels between its two matmuls take {scores_ns} per step, {scores_ratio} of "
+            "the kernel time."
         ),
         figures=[
             METRICS.figure("scores_ns", s.per_step(time)),
@@ -102,9 +102,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=ATTENTION_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
         why=(
-            "Every kernel writes and reads the scores, one number for each pair of positions. A fused kernel "
-            "keeps them on the chip. The kernels between the products disappear. With recorded shapes, the "
-            "bounds assume products at the device's peak, or at a quarter of it."
+            "Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps "
+            "them on the chip. The kernels between the matmuls disappear. With recorded shapes, matmuls reach the "
+            "device's peak (upper bound) or a quarter of it (lower bound)."
         ),
         confidence="high"
         if (arguments(trace).shape_of(streams(trace).operator[softmax]) != MISSING).all()
@@ -118,7 +118,9 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
-    """The work before and after each softmax on its stream that is nothing done to scores; -1 = none."""
+    """Indices of the nearest work on the stream, before and after each softmax, that does not process scores; -1 =
+    none.
+    """
     stops = ~np.isin(all_of.kernel_class, _BETWEEN)
     stop = np.flatnonzero(stops)
     place = np.searchsorted(stop, softmax)
@@ -131,8 +133,8 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
-    """Whether each product takes or makes as many numbers as the softmax; where shapes are not recorded nothing is known."""
-    numbers, texts = extents(trace, softmax).numbers, arguments(trace).shape_of(product)
+    """Whether each matmul has an input or output as large as the softmax; True if shapes are not recorded."""
+    numbers, texts = largest_inputs(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
     counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
     pairs, back = np.unique(np.stack((of.ravel(), numbers)), axis=1, return_inverse=True)
@@ -142,15 +144,17 @@ def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
 
 
 def _counts(text: str) -> set[int]:
-    """How many numbers the inputs of a product hold, and what it makes of the last two."""
-    inputs = [dims for dims in sizes(text) if dims]
+    inputs = [dims for dims in input_dims(text) if dims]
     made = [(*inputs[-2][:-1], inputs[-1][-1])] if len(inputs) > 1 else []
     return {math.prod(dims) for dims in (*inputs, *made)}
 
 
 def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: Int64) -> tuple[Change, Change]:
-    """What goes of the products around each softmax: one on either side, two of the backward pass."""
-    trace, every = s.trace, products(s.trace)
+    """Lower and upper bound of the saving in the matmuls next to each softmax.
+
+    The forward pass has one on each side, the backward pass two.
+    """
+    trace, every = s.trace, matrix_kernels(s.trace)
     batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)
     found = [before, after]
     for side, step in ((before, -1), (after, 1)):
@@ -172,17 +176,17 @@ RULE = Rule(
     title="Unfused attention",
     look=_look,
     order=300,
-    detects="Attention runs as separate kernels that write and read the matrix of scores.",
-    threshold=f"The kernels between both products take {percent(ATTENTION_SHARE)} of the kernel time or more.",
+    detects="Attention runs as separate kernels that write and read the score matrix.",
+    threshold=f"The kernels between the two matmuls take at least {percent(ATTENTION_SHARE)} of the kernel time.",
     saving=(
-        "At least all kernels between the two products. With shapes of 16 bit also time of the products beyond their need "
-        "at the peak of the GPU. At most all of that time, at least the part beyond four times the need."
+        "All kernels between the two matmuls. With recorded 16-bit shapes, matmul time is saved too. Upper bound: "
+        "the time beyond that at the GPU's peak. Lower bound: the time beyond four times that."
     ),
     notes="""
-        Between two batched products (`bmm`, `baddbmm`) of a stream run at most 8 kernels. All of them are
-        elementwise, norms, reductions or copies, and one is a softmax or its backward pass. With shapes, the
-        later product has as many numbers as the softmax. Fused kernels that compute more in the backward pass
-        stay within the bounds.
+        At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All of them are
+        elementwise, norms, reductions or copies, and one is a softmax or its backward pass. If shapes are recorded,
+        the later matmul has as many elements as the softmax. Fused kernels that recompute in the backward pass stay
+        within the bounds.
     """,
     limits=(Limit.GPU,),
 )

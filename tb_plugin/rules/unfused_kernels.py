@@ -1,4 +1,4 @@
-"""Runs of small kernels between products and attention that a fused kernel could replace."""
+"""Runs of small kernels that could be fused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.driver_calls import set_up
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
 from tb_plugin.analysis.metrics import LINE, STEPS, define
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import group, sum_by
@@ -25,8 +25,8 @@ from tb_plugin.payloads import Link, Sort
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._shapes import extents
-from tb_plugin.rules._streams import runs, streams, updates
+from tb_plugin.rules._shapes import largest_inputs
+from tb_plugin.rules._streams import member_runs, optimizer_steps, streams
 from tb_plugin.rules.device_copies import copies_within
 from tb_plugin.rules.unfused_attention import unfused_attention
 
@@ -34,11 +34,14 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MIN_OPERATORS = 3
-"""Pairs are everywhere, and often work on different tensors. Several kernels of one operator are how it is written."""
+"""Minimum operators per run.
+
+Two operators often work on different tensors, and one operator may launch several kernels.
+"""
 MAX_KERNELS = 64
-"""torch.compile fuses no more operations into one kernel (torch._inductor.config.max_fusion_size)."""
+"""Maximum fusion size of torch.compile (torch._inductor.config.max_fusion_size)."""
 MIN_SHARE = 0.01
-"""Share of the kernel time of the steps: runs that take less hardly save a hundredth of a step."""
+"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
 FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
     {
         KernelClass.NORMALISATION: "norm",
@@ -47,13 +50,12 @@ FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
         KernelClass.COPY: "copy",
     }
 )
-"""Classes of kernels that a compiler fuses, with their words in sentences."""
-APART = (
+"""Kernel classes that a compiler fuses, with their names in sentences."""
+UNFUSIBLE = (
     r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
 )
-"""Kernels that order or count all elements at once, and parts of the libraries' products and convolutions."""
+"""Kernels that sort or count all elements at once, and helper kernels of matmuls and convolutions; not fusible."""
 LISTED = 200
-"""Distinct runs in the table: those with the most time to save."""
 TABLE = "fusible_kernels"
 _ARROW = " → "
 METRICS = OF_RULES.adding(
@@ -61,10 +63,10 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "runs_ns": ("Fusible kernels", "Time of fusible runs of kernels per step."),
-            "fused_ns": ("If fused", "Longest kernel of each run, summed per step."),
+            "runs_ns": ("Fusible kernels", "Time of kernels in fusible runs, per step."),
+            "fused_ns": ("If fused", "Time of each run's longest kernel, summed per step."),
             "run_ns": ("Kernel time", "Kernel time of these runs over all steps."),
-            "run_fused_ns": ("If fused", "Longest kernel of each of these runs, summed over all steps."),
+            "run_fused_ns": ("If fused", "Time of each run's longest kernel, summed over all steps."),
             "run_saved_ns": ("Difference", "Kernel time minus time if fused."),
         },
     ),
@@ -85,12 +87,12 @@ METRICS = OF_RULES.adding(
             "run_length": ("Length", "Kernels per run."),
         },
     ),
-    define(STEPS, "text", {"run_classes": ("Classes", "Kernel classes with a tenth or more of the time.")}),
+    define(STEPS, "text", {"run_classes": ("Classes", "Kernel classes with at least a tenth of the time.")}),
     define(
         STEPS,
         "code",
         {
-            "fusible_run": ("Kernels", "Consecutive kernels of the stream."),
+            "fusible_run": ("Kernels", "Consecutive kernels on the stream."),
             "run_line": ("Python line", LINE.format("fusible kernel")),
         },
     ),
@@ -98,37 +100,37 @@ METRICS = OF_RULES.adding(
 
 
 class Runs(msgspec.Struct, frozen=True, eq=False):
-    """Kernels of runs that could be fused, in order of streams and time."""
+    """Kernels of fusible runs, sorted by stream and time."""
 
     row: Int64
     operator: Int64
-    """Row of the operator that launched each kernel, -1 = not known."""
+    """Row of the operator that launched each kernel, -1 = unknown."""
     of: Int64
-    """Number of the run of each kernel: 0, 1, ..."""
+    """Index of each kernel's run."""
 
     @property
     def first(self) -> Bool:
-        """Returns which kernels are the first of their run."""
+        """Returns whether each kernel is the first of its run."""
         return np.append(True, self.of[1:] != self.of[:-1])[: len(self.of)]
 
 
 def fusible_runs(s: Scene) -> Runs:
-    """Returns the runs of kernels of at least MIN_OPERATORS operators that could be fused.
+    """Returns the runs of kernels from at least ``MIN_OPERATORS`` operators that could be fused.
 
-    Other work of the stream ends a run, except memsets and copies within the device. So does another step, or a launch
-    from another thread: a backward pass is compiled apart from the forward pass.
+    Other work on the stream ends a run, except memsets and copies within the device. So does a new step or a launch
+    from another thread, because the backward pass is compiled separately.
     """
     trace, all_of = s.trace, streams(s.trace)
     fusable = np.isin(all_of.kernel_class, list(FUSABLE)) & s.rows[all_of.row]
     apart = np.zeros(len(trace), np.bool_)
-    apart[updates(trace).work] = True
+    apart[optimizer_steps(trace).work] = True
     apart[unfused_attention(s).rows] = True
-    # Operators that launch a product as well: what they lay out or add up is a part of it.
+    # Operators that also launch a matmul: their small kernels are part of it.
     beside = np.zeros(len(trace) + 1, np.bool_)
     beside[all_of.operator[np.isin(all_of.kernel_class, list(FUSABLE), invert=True)]] = True
     beside[MISSING] = False
     apart[all_of.row[beside[all_of.operator]]] = True
-    fusable &= ~(apart | _is_generated(trace) | name_matches(trace, APART))[all_of.row]
+    fusable &= ~(apart | _is_generated(trace) | name_matches(trace, UNFUSIBLE))[all_of.row]
     place = np.flatnonzero(~(copies_within(trace) | (trace.kind == EventKind.MEMSET))[all_of.row])
     row, stream = all_of.row[place], np.cumsum(all_of.first)[place]
     launch = trace.launch[row].astype(np.int64)
@@ -138,7 +140,7 @@ def fusible_runs(s: Scene) -> Runs:
     ends = np.zeros(len(row), np.bool_)
     for each in (stream, step, thread):
         ends[1:] |= each[1:] != each[:-1]
-    begin, end = runs(fusable[place], ends)
+    begin, end = member_runs(fusable[place], ends)
     length = end - begin
     index = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
     place = place[np.repeat(begin, length) + index]
@@ -152,7 +154,6 @@ def fusible_runs(s: Scene) -> Runs:
 
 
 def _is_generated(trace: TraceTable) -> Bool:
-    """Which kernels a compiler generated, and fused already: by their names, or named like their operator."""
     operator = np.append(trace.name, MISSING)[trace.operator]
     found: Bool = name_matches(trace, trace.recorder.compiled.kernel) | (trace.name == operator)
     return found
@@ -169,8 +170,9 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="{run_kernels} small kernels ({run_classes}) follow each other between products and attention: {runs_ns} per "
-        f"step, {{runs_ratio}} of the kernel time, in {{fusible_runs}} {noun(s.per_step(len(longest)), 'run')}"
+        text="Per step, {run_kernels} small kernels ({run_classes}) run between matmuls and attention. They take "
+        "{runs_ns}, {runs_ratio} of the kernel time, in {fusible_runs} "
+        f"{plural(s.per_step(len(longest)), 'run')}"
         + (", mostly at {run_line}." if line else ".")
         + " If each run took as long as its longest kernel, they would take {fused_ns}.",
         figures=[
@@ -186,8 +188,8 @@ def _look(s: Scene) -> Detection | None:
         threshold=MIN_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes about "
-            "as long as the longest of the run. Lower bound: the launches, and memory traffic between "
+            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes about as "
+            "long as the longest kernel of the run. Lower bound: the launches, and memory traffic between "
             "elementwise kernels of equal shapes."
         ),
         confidence="medium",
@@ -196,7 +198,7 @@ def _look(s: Scene) -> Detection | None:
     launches = np.unique(trace.launch[row[~_last(of)]]).astype(np.int64)
     launches = launches[trace.calls_that(CallRole.LAUNCH)[launches] & (launches != MISSING)]
     around = np.unique(found.operator[~found.first])
-    # The driver is set up and code is loaded once, whatever is launched.
+    # Driver initialisation and code loading occur once in any run.
     calls = np.unique(trace.launch[row][trace.launch[row] != MISSING]).astype(np.int64)
     once = s.open(calls[set_up(trace, calls)])
     return Detection(
@@ -211,7 +213,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _class_words(trace: TraceTable, found: Runs) -> str:
-    """Names the classes with a tenth or more of the time, the largest first: ``elementwise, copy and norm``."""
+    """Names the classes with a tenth or more of the time, largest first: ``elementwise, copy and norm``."""
     time = sum_by(_classes(trace, found).astype(np.int64), trace.dur_ns[found.row], len(KernelClass))
     largest = [each for each in np.argsort(-time, kind="stable").tolist() if 10 * time[each] >= time.sum()]
     *others, last = [FUSABLE[KernelClass(each)] for each in largest]
@@ -224,18 +226,17 @@ def _last(of: Int64) -> Bool:
 
 
 def _all_but_longest(of: Int64, time: Int64) -> Int64:
-    """What goes of each kernel if only the longest of each run stays."""
     less = time.copy()
     less[np.lexsort((time, of))[_last(of)]] = 0
     return less
 
 
 def _between(s: Scene, found: Runs) -> Int64:
-    """What elementwise kernels take to write for the next one, and to read from the one before, where shapes are equal.
+    """Time that elementwise kernels spend passing tensors of equal shape to each other.
 
-    Three in a row at least: two may belong to different tensors.
+    Only runs of three or more count: two kernels may work on different tensors.
     """
-    size = extents(s.trace, found.operator)
+    size = largest_inputs(s.trace, found.operator)
     elementwise = _classes(s.trace, found) == KernelClass.ELEMENTWISE
     next_one = np.zeros(len(found.row), np.bool_)
     next_one[:-1] = (found.of[1:] == found.of[:-1]) & (size.numbers[1:] == size.numbers[:-1]) & (size.numbers[1:] > 0)
@@ -256,7 +257,6 @@ def _classes(trace: TraceTable, found: Runs) -> npt.NDArray[np.uint8]:
 
 
 def _table(trace: TraceTable, found: Runs) -> Frame:
-    """Runs with the same kernels in the same order, most time to save first."""
     begin = np.flatnonzero(found.first)
     bounds = np.append(begin, len(found.row))
     time = trace.dur_ns[found.row]
@@ -292,24 +292,24 @@ RULE = Rule(
     title="Fusible small kernels",
     look=_look,
     order=320,
-    detects="Small kernels follow each other, and a compiler could fuse them.",
-    threshold=f"Such runs take {percent(MIN_SHARE)} of the kernel time or more.",
+    detects="A compiler could fuse consecutive small kernels.",
+    threshold=f"Such runs take at least {percent(MIN_SHARE)} of the kernel time.",
     saving=(
-        "At most all kernels of a run but the longest, and all operators but the first. At least the launches "
-        "of all but the last kernel. With shapes also the memory traffic between three or more elementwise "
-        "kernels of equal size."
+        "Upper bound: all kernels of a run except the longest, and all operators except the first. Lower bound: "
+        "the launches of all kernels except the last. With shapes, it includes memory traffic between three or "
+        "more elementwise kernels of equal size."
     ),
     notes="""
-        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in
-        any order. It has kernels of 3 operators or more, and at most 64 kernels: as many as `torch.compile`
-        fuses (`max_fusion_size`). Every other kernel ends a run, and so do copies to or from the CPU, another
+        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in any
+        order. Its kernels come from at least 3 operators. It has at most 64 kernels, the fusion limit of
+        `torch.compile` (`max_fusion_size`). Any other kernel ends a run. So do copies to or from the CPU, a new
         step, and a launch from another thread. Memsets and copies within the GPU neither end a run nor count.
 
-        Some kernels belong to no run and end one: kernels of optimizers and of unfused attention, and generated
-        kernels. The same holds for sorts, scans and helpers that an operator launches beside a product.
+        Some small kernels also end a run: those of optimizers, unfused attention and compilers, and sorts and
+        scans. The same holds for helper kernels that an operator launches with a matmul.
 
-        For the traffic, a kernel's time is divided by its inputs and one result; the longest kernel is
-        excluded. The trace does not record which kernel needs which result. The table of the finding lists
+        For memory traffic, a kernel's time is divided by its number of inputs plus one output. The longest kernel
+        is excluded. The trace does not record data dependencies between kernels. The table of the finding lists
         equal runs with their count, time and fused time.
     """,
     limits=(Limit.GPU,),

@@ -1,4 +1,4 @@
-"""An optimizer updates each parameter by kernels of its own."""
+"""Optimizers with separate kernels for each parameter."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._streams import updates
+from tb_plugin.rules._streams import optimizer_steps
 
 Int64 = npt.NDArray[np.int64]
 
 MANY = 100
-"""Kernels in one update: implementations for many tensors at once launch some tens."""
+"""Minimum kernels per update; multi-tensor implementations launch some tens."""
 SERIES = 3
-"""Kernels for each parameter, at least: fewer are hardly fewer in a fused update."""
+"""Minimum kernels per parameter; below it, a fused update hardly saves launches."""
 _RARE = 40
-"""Operators that are so much rarer than all kernels are not part of what each parameter needs."""
+"""Operators with fewer calls than 1/40 of the kernels are not part of every parameter's update."""
 _PASSES = 2
-"""A fused update reads and writes at most so many times what the longest of the kernels for a parameter does."""
+"""Maximum duration of a fused update, relative to the longest kernel per parameter."""
 _STAY = 10
-"""One in so many launches stays, surely more than needed."""
+"""A fused update needs at most one in this many launches."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
         {
-            "optimizer_kernels_ns": ("Updates", "Time of single-parameter update kernels per step."),
+            "optimizer_kernels_ns": ("Updates", "Time of kernels that update a single parameter, per step."),
             "optimizer_host_ns": ("In the optimizer", "Host time of optimizer steps, per step."),
         },
     ),
     define(
         STEPS,
         "number",
-        {"optimizer_kernels": ("Update kernels", "Single-parameter update kernels per step.")},
+        {"optimizer_kernels": ("Update kernels", "Kernels that update a single parameter, per step.")},
     ),
 )
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, all_of = s.trace, updates(s.trace)
+    trace, all_of = s.trace, optimizer_steps(s.trace)
     row = all_of.work[s.rows[all_of.work] & (trace.kind[all_of.work] == EventKind.KERNEL)]
     if not len(row):
         return None
@@ -61,7 +61,7 @@ def _look(s: Scene) -> Detection | None:
     time = trace.dur_ns[row].astype(np.float64)
     whole, longest = (ufunc.reduceat(time, begins) for ufunc in (np.add, np.maximum))
     of = np.cumsum(np.isin(np.arange(len(row)), begins)) - 1
-    # Kernels take some time for whatever size: a fused one takes it once.
+    # Kernels of any size have a minimum duration; a fused kernel has it once.
     least = time * (np.maximum(whole - _PASSES * (longest - time.min()), 0) / whole)[of]
     most = time.copy()
     most[np.lexsort((time, of))[np.append(np.diff(of) > 0, True)]] = time.min()
@@ -80,8 +80,8 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Each kernel needs a launch and reads its tensors again. Upper bound: a fused update takes as "
-            "long as the longest kernel per parameter. Lower bound: twice as long, with one launch in ten."
+            "Each kernel needs a launch and reads its tensors again. Upper bound: a fused update takes as long as "
+            "the longest kernel per parameter. Lower bound: twice as long, and one launch in ten remains."
         ),
         confidence="high",
     )
@@ -98,7 +98,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _series(s: Scene, row: Int64) -> Int64:
-    """Where the kernels for another parameter begin: as often as the rarest of the usual operators occurs."""
+    """Index of the first kernel for each parameter. The rarest regular operator marks where a parameter starts."""
     trace = s.trace
     what = np.where(trace.operator[row] == MISSING, trace.name[row], trace.name[trace.operator[row]])
     _, first, of, count = np.unique(what, return_index=True, return_inverse=True, return_counts=True)
@@ -116,16 +116,16 @@ RULE = Rule(
     look=_look,
     order=310,
     detects="The optimizer updates each parameter with separate kernels.",
-    threshold=f"{MANY} kernels or more per optimizer step that are not fused, and {SERIES} or more per parameter.",
+    threshold=f"At least {MANY} unfused kernels per optimizer step, and at least {SERIES} per parameter.",
     saving=(
-        "Kernels: at most all but the longest per parameter, at least all but twice what it takes beyond the "
-        "shortest kernel. Launches: at least nine of ten operators, at most all CPU time of the optimizer's "
-        "step."
+        "Upper bound: all kernels except the longest per parameter, and all CPU time of the optimizer step. Lower "
+        "bound: nine of ten operators. A fused update then takes twice the difference between the longest and the "
+        "shortest kernel."
     ),
     needs="Ranges `Optimizer.step#...`.",
     notes="""
-        Fused kernels have the class `optimizer`. The number of parameters is the count of the rarest operator
-        that makes 1 in 40 kernels or more.
+        Fused kernels have the class `optimizer`. The number of parameters is the count of the rarest operator that
+        launches at least 1 in 40 kernels.
     """,
     limits=(
         Limit.CPU,

@@ -23,50 +23,50 @@ from tb_plugin.service.states import Changes, Entry
 
 log = logging.getLogger("torch_trace")
 
-# Pause between scans; with the scan itself, a change is visible within ten seconds.
+# Seconds between scans: together with the scan itself, a change is visible within ten seconds.
 SCAN_SECONDS = 5.0
-# After a scan that waited for a slow disk or store.
+# Maximum pause after a scan that waited for a slow disk or storage.
 _LONGEST_PAUSE_SECONDS = 8.0
-# After a scan with long computation, for tens of thousands of files.
+# Maximum pause after a scan with much computation, as for tens of thousands of files.
 _LONGEST_REST_SECONDS = 30.0
-# Average share of a core for scanning, limited by the longest rest.
+# Maximum average CPU share of scanning.
 _IDLE_SHARE = 0.02
 _MAX_SKIPPED = 1000
 
 _NUMBERS = re.compile(r"([0-9]{1,300})")
-# Parts of the name of a profile.
+# Fields that identify a profile.
 PARTS = ("run", "worker", "span")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The name of a profile in a request; None means not given."""
+    """Parameters of a request that identify a profile; None = not given."""
 
     run: str | None = None
     worker: str | None = None
     span: str | None = None
     window: str = ""
-    """The window of a trace that is too large (``model/trace/window.py``); "": as much as fits."""
+    """Requested window of a large trace (``model/trace/window.py``); "" = as much as fits in memory."""
     capture: str = ""
-    """The capture of its replayed graphs (``service/graph_captures.py``); "": a recording next to it."""
+    """Recording of the replayed CUDA graphs (``service/graph_captures.py``); "" = one next to the trace."""
 
     @property
     def names_nothing(self) -> bool:
-        """Returns whether run, worker and span are all left out."""
+        """Returns whether run, worker and span are all missing."""
         return (self.run, self.worker, self.span) == (None, None, None)
 
 
 class ProfileCatalog:
-    """Knows all profiles. ``start`` scans in the background; until then, ``scan`` runs on demand.
+    """All profiles of the log directories.
 
-    ``dropped`` is called with every entry whose file changed, or vanished before it was read. Data that was read from a
-    vanished file stays available and is marked.
+    ``start`` scans in the background; without it, call ``scan``. ``dropped`` is called with each entry whose file
+    changed, or was deleted before it was read. Data read from a deleted file stays available.
     """
 
     def __init__(self, scanner: Scanner, every_seconds: float = SCAN_SECONDS) -> None:
         self.dropped: Callable[[Entry], None] = lambda entry: None
         self.ticked: Callable[[], None] = lambda: None
         self.ranks: Ranks = lambda found: [()] * len(found)
-        """Returns the known ranks of merged files before they are read."""
+        """Returns the ranks of merged files that an earlier process has read."""
         self.changes = Changes()
         self._scanner = scanner
         self._every_seconds = every_seconds
@@ -86,14 +86,14 @@ class ProfileCatalog:
         return self._scanner.roots
 
     def start(self) -> None:
-        """Starts the background thread unless it runs."""
+        """Starts the background thread if it is not running."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._keep_scanning, name="torch-trace-scan", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
-        """Ends the background thread, after a scan in progress."""
+        """Stops the background thread after the current scan."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
@@ -104,7 +104,7 @@ class ProfileCatalog:
         with self._lock:
             if discovery is self._discovery and not any(_is_left(entry) for entry in self._entries.values()):
                 self._last_scan_unix_ms = time.time_ns() // 1_000_000
-                if not self._entries:  # only then it is told
+                if not self._entries:  # the time is reported only without profiles
                     self.changes.note()
                 return
         self._merged.ask(discovery.profiles, self.ranks)
@@ -113,12 +113,12 @@ class ProfileCatalog:
         self._first.set()
 
     def split(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
-        """Replaces the worker of a merged file by one worker per rank."""
+        """Replaces a merged file by one profile per rank."""
         self._merged.tell(found, ranks)
         self._take()
 
     def split_merged_files(self) -> None:
-        """Does the same for the files whose ranks ``ranks`` knows."""
+        """Replaces all merged files with known ranks by one profile per rank."""
         if self._discovery.profiles:
             self._merged = Merged()
             self._merged.ask(self._discovery.profiles, self.ranks)
@@ -137,7 +137,7 @@ class ProfileCatalog:
                 if found is not None and _same(found, entry.files) and not entry.gone:
                     entry.appear(found)
                 elif found is None and entry.files.root.folder.url in unread and self._entries:
-                    # The storage failed for a moment; what was known stays until it answers again.
+                    # The storage failed: its known profiles stay until it responds again.
                     continue
                 elif found is None and entry.state == "ready" and (entry.files.root, entry.files.names) not in listed:
                     entry.vanish()
@@ -154,48 +154,51 @@ class ProfileCatalog:
                 self.dropped(each)
 
     def rescan(self) -> None:
-        """Scans soon: the background thread within a second; without one, at once."""
+        """Requests a scan: within a second in the background thread, or immediately without one."""
         if self._thread is None:
             self.scan()
         else:
             self._soon.set()
 
     def wait_first(self, seconds: float) -> bool:
-        """Waits for the first scan; False when it takes longer."""
+        """Waits up to ``seconds`` for the first scan. Returns whether it has finished."""
         return self._first.wait(seconds)
 
     @property
     def is_active(self) -> bool:
-        """Returns True before the first scan ends, and when anything was found or a log directory failed."""
+        """Returns whether the plugin has something to show.
+
+        True until the first scan ends, then if there are profiles or unreadable log directories.
+        """
         return not self._first.is_set() or bool(self._entries or self._discovery.problems)
 
     def entries(self) -> list[Entry]:
-        """Returns all profiles in the order of the picker."""
+        """Returns all profiles, sorted as in the profile picker."""
         with self._lock:
             return list(self._entries.values())
 
     def skipped(self) -> list[tuple[str, str]]:
-        """Returns (path, reason) of skipped candidates."""
+        """Returns (path, reason) pairs of skipped files."""
         with self._lock:
             return list(self._discovery.skipped)
 
     def problems(self) -> list[UserError]:
-        """Returns the log directories that the last scan could not read."""
+        """Returns one error for each log directory that the last scan could not read."""
         with self._lock:
             return list(self._discovery.problems)
 
     def ignored(self, entry: Entry) -> tuple[str, ...]:
-        """Returns ids of the rules that the log directory of a profile excludes."""
+        """Returns the ids of the rules that the log directory of a profile excludes."""
         root, run = entry.files.root, entry.files.run
         with self._lock:
             told = self._discovery.ignored.get(root, Ignore())
-        # As the picker names it, and as the directory alone would.
+        # The run name in the picker, and without the prefix of the log directory.
         return told.of(run, run.removeprefix(f"{root.name or root.folder.name}/"))
 
     def find(self, place: Place, strict: bool = False) -> Entry:
-        """Returns the requested profile. Raises NotFoundError; BadRequest when several match.
+        """Returns the requested profile. Raises NotFoundError, and BadRequest if several match.
 
-        An empty request means the first profile, unless ``strict``.
+        An empty request selects the first profile, unless ``strict``.
         """
         entries = self.entries()
         if not entries:
@@ -208,7 +211,7 @@ class ProfileCatalog:
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
         entries = self.matching(place)
-        if place.worker not in (None, entries[0].files.worker):  # it stood for a merged file: its first rank
+        if place.worker not in (None, entries[0].files.worker):  # the name of a merged file selects its first rank
             entries = [entry for entry in entries if entry.files.worker == entries[0].files.worker]
         for which in PARTS:
             names = list(dict.fromkeys(getattr(entry.files, which) for entry in entries))
@@ -217,7 +220,7 @@ class ProfileCatalog:
         return entries[0].at(place.window)
 
     def matching(self, place: Place) -> list[Entry]:
-        """Returns all profiles that match a request. Raises NotFoundError when there is none."""
+        """Returns all profiles that match a request. Raises NotFoundError if there are none."""
         entries = self.entries()
         place = self._renamed(place, entries)
         for which in PARTS:
@@ -233,9 +236,10 @@ class ProfileCatalog:
         return entries
 
     def workers(self, place: Place) -> list[Entry]:
-        """Returns the profiles of all workers of a run and span, for any worker in the request.
+        """Returns the profiles of all workers of the requested run and span.
 
-        Missing parts are those of the first profile, or must be unambiguous. Raises NotFoundError, BadRequest.
+        An empty request selects the run and span of the first profile. Raises NotFoundError, and BadRequest if the
+        request is ambiguous.
         """
         if place.names_nothing:
             place = Place(*self.find(place).key, place.window)
@@ -293,7 +297,7 @@ class ProfileCatalog:
                     took, worked = time.monotonic() - begun, time.thread_time() - worked
                     due = time.monotonic() + max(self._every_seconds, pause_seconds(took, worked))
                 self.ticked()
-            except Exception:  # the edge of a thread: one failed scan must not end all scanning
+            except Exception:  # top level of a thread: a failed scan must not end scanning
                 log.exception("The scan of the log directory failed.")
                 due = time.monotonic() + self._every_seconds
                 self._first.set()
@@ -302,7 +306,10 @@ class ProfileCatalog:
 
 
 def pause_seconds(took: float, worked: float) -> float:
-    """Returns the pause after a scan of that many seconds, ``worked`` of them on a core."""
+    """Returns the pause after a scan, in seconds.
+
+    ``took`` is the wall time of the scan, ``worked`` its CPU time.
+    """
     return max(min(_LONGEST_PAUSE_SECONDS, 10 * took), min(_LONGEST_REST_SECONDS, worked / _IDLE_SHARE))
 
 
@@ -351,7 +358,7 @@ def _span_info(entry: Entry) -> SpanInfo:
     problem = problem_of(entry.problem) if entry.problem is not None else None
     if entry.vanished:
         problem = Problem(
-            "The file was deleted.", found.url, "The data already read stays available until TensorBoard ends."
+            "The file was deleted.", found.url, "The data that was read stays available until TensorBoard stops."
         )
     return SpanInfo(
         id=found.span,

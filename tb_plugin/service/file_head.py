@@ -1,4 +1,4 @@
-"""The first text of a possibly compressed file, to identify its format."""
+"""The first bytes of a file, decompressed, to identify its format."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
-# Uncompressed bytes inspected of an uncertain file.
+# Number of uncompressed bytes that are inspected.
 HEAD_BYTES = 64 * 1024
 
 
 def read_head(folder: Folder, file: StoredFile) -> bytes:
-    """Returns the first 64 KiB of a file's text, unpacked if compressed. Raises StorageError, zlib.error."""
-    return unpacked(folder.head(file, HEAD_BYTES))
+    """Returns the first 64 KiB of a file, decompressed. Raises StorageError, zlib.error."""
+    return unpack_head(folder.head(file, HEAD_BYTES))
 
 
-def unpacked(head: bytes) -> bytes:
-    """Returns the text of the first bytes of a file, unpacked if compressed. Raises zlib.error."""
-    for _ in range(2):  # a packed archive may be packed again
+def unpack_head(head: bytes) -> bytes:
+    """Decompresses the first bytes of a file; returns uncompressed bytes unchanged. Raises zlib.error."""
+    for _ in range(2):  # a compressed file may be compressed twice
         if head[:2] != GZIP_MAGIC:
             break
-        # A cut or growing archive gives what it has.
+        # A truncated or growing file yields what it contains.
         head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
     if head[:4] == ZSTD_MAGIC:
         return _zstd_head(head)
@@ -30,7 +30,7 @@ def unpacked(head: bytes) -> bytes:
 
 
 def _zstd_head(head: bytes) -> bytes:
-    import pyarrow as pa  # not at the start of TensorBoard
+    import pyarrow as pa  # imported lazily, because TensorBoard imports this module at startup
 
     blocks: list[bytes] = []
     try:

@@ -1,7 +1,7 @@
-"""Captures of replayed graphs: next to the trace, or named by the user.
+"""Recordings of graph captures: next to the trace, or named by the user.
 
-Captures of one process may be several files, one per graph; they are used together. Ambiguous captures are not used
-until the user names one. An unreadable capture does not stop the trace.
+A process may have one file per captured graph; they are used together. If several recordings could match, none is
+used until the user names one. An unreadable capture does not prevent loading the trace.
 """
 
 from __future__ import annotations
@@ -26,53 +26,56 @@ from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.service.workers.model_cache import ModelFile
 
-# User input for "no capture".
+# Value of --capture that disables captures.
 NONE = "none"
-# Models that describe graphs: recordings of captures, and stacks by node.
+# Models that may describe graphs: recordings of captures, and stacks by graph node.
 TRACE, STACKS = "trace", "stack_profile"
 _SAYS_SO = re.compile(r"(?<![a-z])(?:captur(?:e|es|ed|ing)|py_stacks)(?![a-z])", re.IGNORECASE)
-# The number of the rank in a worker's name. Other numbers may be anything, such as the batch size.
+# Patterns for the rank in a worker name. Other numbers may mean anything, such as the batch size.
 _RANKS = (re.compile(r"rank[-_ ]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?<![a-z])tp[-_]?(\d{1,9})", re.IGNORECASE))
 _NUMBER = re.compile(r"\d+")
-# How often a capture may change while a request waits for it.
+# Number of attempts if a capture keeps changing.
 _CHANGES = 10
 _PAUSE_SECONDS = 0.3
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The captures of one profile: ``entries``, or none, possibly with a ``problem``."""
+    """The captures of one profile.
+
+    If there are none, ``problem`` may say why.
+    """
 
     entries: tuple[Entry, ...] = ()
     how: How = "none"
     problem: UserError | None = None
     companions: tuple[Entry, ...] = ()
-    """All recordings next to it that could be captures."""
+    """All recordings next to the trace that could be its captures."""
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """A loaded profile and its loaded captures."""
+    """A loaded profile with its loaded captures."""
 
     entry: Entry
     captures: tuple[Entry, ...] = ()
 
     @property
     def file(self) -> ModelFile:
-        """Returns the file for a worker."""
+        """Returns the column files, for a worker process."""
         captures, names = tuple(map(file_of, self.captures)), tuple(map(name_of, self.captures))
         return replace(file_of(self.entry), captures=captures, names=names, captures_key=_source(self.captures))
 
     @property
     def key(self) -> str:
-        """Returns a text that identifies profile and captures in this state."""
+        """Returns a cache key of the profile and its captures."""
         return "|".join([self.entry.path, *(capture.path for capture in self.captures), _source(self.captures)])
 
     def lost(self, error: CacheFileLost) -> Entry:
-        """Returns the entry whose columns are missing."""
+        """Returns the profile or capture whose column file is missing."""
         return next((capture for capture in self.captures if capture.path == error.where), self.entry)
 
 
 class Captures:
-    """Captures in the catalog, and those of other places named on the command line."""
+    """Captures in the log directory, and those at other paths named on the command line."""
 
     def __init__(self, catalog: ProfileCatalog, loader: Loader) -> None:
         self._catalog = catalog
@@ -82,7 +85,8 @@ class Captures:
         self._by_folder: dict[tuple[Root, str], list[Entry]] = {}
 
     def allow(self, text: str, scanned: Callable[[str], ProfileCatalog]) -> None:
-        """Allows ``text`` to be a path or URL, as on the command line, unless it names a profile of the catalog.
+        """Registers a path or URL of captures from the command line, unless ``text`` names a profile of the
+        catalog.
 
         ``scanned`` lists a path. Raises NotFoundError, StorageError.
         """
@@ -92,12 +96,12 @@ class Captures:
         found = scanned(text)
         if not any(_tells(entry.files) for entry in found.entries()):
             reasons = [reason for _, reason in found.skipped()]
-            do = " ".join(reasons[:1]) or "Name it by its path or URL, or as RUN/WORKER/SPAN; or none."
-            raise NotFoundError("There is no capture.", text, do)
+            do = " ".join(reasons[:1]) or "Give its path, its URL, or RUN/WORKER/SPAN; or none."
+            raise NotFoundError("No capture was found.", text, do)
         self._others[text] = found
 
     def of(self, entry: Entry, text: str) -> Choice:
-        """Returns the captures of a profile: those named by ``text``, or for "" those next to it."""
+        """Returns the captures of a profile: those named by ``text``, or next to the trace if it is empty."""
         beside = tuple(self._neighbours(entry.files))
         if text == NONE:
             return Choice(companions=beside)
@@ -112,7 +116,7 @@ class Captures:
         return Choice(taken, "named", None if taken else _no_capture_error(text, entries, fitting), beside)
 
     def info(self, entry: Entry, text: str) -> CaptureInfo | None:
-        """Returns information about the captures of a profile; None if it replays nothing or is not loaded yet."""
+        """Returns which captures a profile uses; None if it replays no graph or is not loaded."""
         if entry.summary is None or not entry.summary.has_replays:
             return None
         choice = self.of(entry, text)
@@ -126,21 +130,24 @@ class Captures:
         )
 
     def ready(self, entry: Entry, text: str) -> Opened | None:
-        """Returns a loaded profile with its captures once they are loaded; until then None, and starts loading them."""
+        """Starts loading the captures of a loaded profile. Returns None until they are loaded."""
         asked = self._asked(entry, text)
         waiting = False
         for capture in asked:
-            with suppress(UserError):  # ``info`` tells it
+            with suppress(UserError):  # ``info`` reports the error
                 waiting |= self._loader.ready(capture).summary is None
         return None if waiting else _with(entry, asked)
 
     def progress(self, entry: Entry, text: str) -> tuple[int, float]:
-        """Returns the number of profiles to load for an answer, with the profile itself, and the loaded fraction."""
+        """Returns the number of profiles to load, and the sum of their loaded fractions.
+
+        Both include the profile itself.
+        """
         asked = self._asked(entry, text)
         return 1 + len(asked), 1.0 + sum(capture.fraction for capture in asked)
 
     def waited(self, entry: Entry, text: str) -> Opened:
-        """Returns a loaded profile with its captures; waits until they are loaded.
+        """Returns a loaded profile with its captures, after waiting for them.
 
         Raises Cancelled if one of their files keeps changing.
         """
@@ -150,22 +157,23 @@ class Captures:
                 self._loader.begin(capture)
             try:
                 for capture in asked:
-                    with suppress(UserError):  # ``info`` tells it
+                    with suppress(UserError):  # ``info`` reports the error
                         self._loader.wait(capture, lambda fraction: None)
                 return _with(entry, asked)
             except Cancelled:
-                time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
+                time.sleep(_PAUSE_SECONDS)  # until the next scan lists the new file
         raise Cancelled(f"A capture of {entry.files.url} keeps changing.")
 
     def key(self, entry: Entry, text: str) -> str:
-        """Returns a text that identifies the captures of a profile; "" for none."""
+        """Returns a cache key of the captures of a profile; "" without captures."""
         used = [each for each in self.of(entry, text).entries if _refused(each) is None]
         return "|".join([_source(used), *map(self._loader.key, used)]) if used else ""
 
     def for_all(self, text: str, worker: str | None, workers: int) -> Callable[[Entry], str]:
-        """Returns the capture text for each of several workers: a named capture belongs to one of them.
+        """Returns a function that maps each of several profiles to its capture text.
 
-        A path may contain captures of all.
+        A capture of the catalog applies only to ``worker``. A path from the command line may contain captures of
+        all workers.
         """
         if text == NONE or text in self._others or workers == 1:
             return lambda entry: text
@@ -199,7 +207,7 @@ class Captures:
 
 
 def name_of(entry: Entry) -> str:
-    """Returns the name of a profile of the catalog: RUN/WORKER/SPAN."""
+    """Returns the full name of a profile: RUN/WORKER/SPAN."""
     return "/".join(entry.key)
 
 
@@ -236,12 +244,14 @@ def _no_capture_error(text: str, entries: Sequence[Entry], fitting: Sequence[Ent
         return NotFoundError(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
     if fitting:
         return BadRequest(
-            "A trace cannot be the capture of its own graphs.", text, "Captures inside the trace are used anyway."
+            "A trace cannot be the capture of its own graphs.",
+            text,
+            "Captures inside the trace are used automatically.",
         )
     if any(_tells(each.files) for each in entries):
-        return BadRequest("The captures belong to other workers.", text, "Name one of them.")
+        return BadRequest("These captures are from other workers.", text, "To use one of them, name it.")
     noun = model_of(entries[0].files.reader).noun
-    return BadRequest(f"The capture is {noun}; it contains no graphs.", text, "Name a trace.")
+    return BadRequest(f"The named capture is {noun}, which contains no graphs.", text, "Name a trace.")
 
 
 def _under(entries: Iterable[Entry], text: str) -> list[Entry]:
@@ -279,9 +289,10 @@ def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
 
 
 def _same_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
-    """Those that may be of the same process: of the worker of that name, else of its rank, else those of no rank.
+    """Returns the captures that may come from the process of ``found``.
 
-    A single one may be of any rank: what it tells is compared with the trace before it is believed.
+    In this order: captures with the same worker name, a single capture, captures of the same rank, captures without
+    a rank. Their graphs are compared with the trace before use.
     """
     return [each for kind in _by_model(entries) for each in _of_worker(found, kind)]
 

@@ -1,4 +1,4 @@
-"""Loading of profiles: one parse per profile, cancelled when not needed."""
+"""Loading of profiles: each is parsed once, or cancelled if abandoned."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from tb_plugin.service.workers.question import Progress
 from tb_plugin.service.workers.request import WAITING
 from tb_plugin.service.workers.user_step_pattern import own_steps
 from tb_plugin.storage.cache import FileStore
-from tb_plugin.storage.checksum import seal_of, sealed, unsealed
+from tb_plugin.storage.checksum import seal_of, with_checksum, without_checksum
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.local import stat_file
 from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# A parse that was not requested for this long is cancelled.
+# Seconds without a request after which a parse is cancelled.
 LEASE_SECONDS = 15.0
-# Profiles copied at a time: 64 workers of a run would share the bandwidth and none would finish.
+# Maximum number of concurrent copies: 64 workers sharing the bandwidth would all be slow.
 _COPIES = 4
-# Seconds that a request waits for the checksum of a cached column file: 80 MB take 10 ms from memory.
+# Seconds that a request waits for checking a cached column file; 80 MB take 10 ms.
 _CHECK_SECONDS = 0.5
 _COLUMNS = ".arrow"
 _SUMMARY = ".summary.json"
@@ -54,7 +54,7 @@ _LARGE_BYTES = 1024**3
 
 
 class Loader:
-    """Drives the states of entries. One lock guards short, combined changes."""
+    """Loads profiles and updates their states."""
 
     def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
         self._catalog = catalog
@@ -66,9 +66,9 @@ class Loader:
         catalog.ranks = partial(merged_ranks, store)
 
     def begin(self, entry: Entry, retry: bool = False) -> None:
-        """Renews the lease of an entry and starts loading it if necessary. Returns at once.
+        """Renews the request for a profile and starts loading it if necessary. Returns immediately.
 
-        ``retry`` clears a failure, for instance of a worker that ran out of memory.
+        ``retry`` clears an earlier failure, for example after a worker ran out of memory.
         """
         with self._lock:
             entry.ask()
@@ -83,11 +83,11 @@ class Loader:
                 return
             check = threading.Thread(target=self._use_cached, args=(entry, load, *kept), daemon=True)
             check.start()
-        # Nearly always it is done at once; a huge file on a slow disk shows as loading.
+        # The check usually ends in time. A huge file on a slow disk is shown as loading.
         check.join(_CHECK_SECONDS)
 
     def ready(self, entry: Entry) -> Entry:
-        """Starts loading; the entry has a summary when it is loaded. Raises the error of a failed load."""
+        """Starts loading a profile if necessary. It has a summary once loaded. Raises the error of a failed load."""
         self.begin(entry)
         with self._lock:
             if entry.problem is not None:
@@ -95,19 +95,22 @@ class Loader:
             known = entry.summary if entry.files.is_present else None
             lost = entry.state == "ready" and known is not None and not _has_columns(entry.path, known)
         if lost:
-            # The cache may have dropped the columns to make room for others, or somebody cleared it.
+            # The cache may have evicted the columns, or a user cleared it.
             self.lose(entry)
             self.begin(entry)
         return entry
 
     def lose(self, entry: Entry) -> None:
-        """Drops the columns of an entry because they are missing or damaged; the next request loads it again."""
+        """Discards a missing or damaged column file; the next request loads the profile again."""
         with self._lock:
             if path := entry.lose():
                 self._store.remove(Path(path))
 
     def wait(self, entry: Entry, watch: Callable[[float], None]) -> Entry:
-        """Loads an entry and waits. Raises the error of a failed load, Cancelled when its file vanished."""
+        """Loads a profile and waits. Raises the error of a failed load, or Cancelled if its file changed.
+
+        ``watch`` receives the loaded fraction.
+        """
         while self.ready(entry).state != "ready":
             job = entry.job
             if entry.gone:
@@ -121,13 +124,13 @@ class Loader:
         return entry
 
     def drop(self, entry: Entry) -> None:
-        """Stops loading an entry whose file vanished or changed."""
+        """Stops loading a profile whose file was deleted or changed."""
         with self._lock:
             load = entry.leave()
         self._stop(load)
 
     def end_leases(self) -> None:
-        """Stops parses that were not requested for LEASE_SECONDS."""
+        """Stops loads that were not requested for LEASE_SECONDS."""
         oldest = time.monotonic() - LEASE_SECONDS
         with self._lock:
             known = [entry for profile in self._catalog.entries() for entry in profile.all()]
@@ -177,7 +180,7 @@ class Loader:
                     copy = Progress("copying", since=time.monotonic())
                     load.copying(copy)
                     for file in found.files:
-                        # Until it is parsed: the copies of other workers must not push it out meanwhile.
+                        # Protected until it is parsed, so that copies of other workers do not evict it.
                         held.enter_context(self._store.pinned(self._store.path(*_copy_key(found, file))))
                         local[file.path] = Located(str(self._copy(entry, load, file, before, copy)))
                         before += file.size
@@ -187,11 +190,11 @@ class Loader:
                         self._parse(entry, load, local, held.pop_all())
             except Cancelled:
                 return
-            except Exception as error:  # the edge of a thread
+            except Exception as error:  # top level of a thread
                 _fail(entry, load, error)
 
     def _copy(self, entry: Entry, load: Load, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
-        """The local copy of one file. Raises StorageError, Cancelled when the load was abandoned."""
+        """Returns the local copy of one file. Raises StorageError, or Cancelled if the load was abandoned."""
         found = entry.files
 
         def watch(done_bytes: int) -> None:
@@ -208,7 +211,7 @@ class Loader:
         return self._store.get(key, suffix) or self._store.put(key, suffix, fill)
 
     def copied(self, found: ProfileFiles, file: StoredFile) -> Path | None:
-        """Returns the cached copy of a remote file."""
+        """Returns the cached copy of a remote file, if any."""
         return self._store.get(*_copy_key(found, file))
 
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
@@ -248,7 +251,7 @@ class Loader:
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
     def key(self, entry: Entry) -> str:
-        """Returns the cache key of an entry: the whole profile, or a window for this budget."""
+        """Returns the cache key of a profile or of its window, which depends on the memory budget."""
         key, rank = self._file_key(entry), entry.files.rank
         return f"{key}|{rank}" if rank else key
 
@@ -277,26 +280,26 @@ class Loader:
     def _finish(self, entry: Entry, load: Load, future: Future[Summary]) -> None:
         error = future.exception()
         ranks = [] if error is not None else future.result().ranks
-        # Also after a failure: what was swapped or half written is another file now.
+        # Checked even after a failure, which may come from a file that was replaced during the read.
         replaced = _was_replaced(entry.files)
         with self._lock:
             if entry.load is not load:
                 return
             if replaced:
-                # Read half before and half after: nobody may see that, and the scan makes a new entry of the file.
+                # The result may mix the old and the new file, so it is discarded. The next scan adds the new file.
                 entry.leave()
                 if load.path:
                     self._store.remove(Path(load.path))
             elif ranks:
-                with suppress(OSError):  # without it they are found again
+                with suppress(OSError):  # otherwise the file is read again to find them
                     self._store.put(cache_key(entry.files), _RANKS, partial(_write_ranks, ranks))
             elif error is None:
                 _settle(entry, load, future.result(), load.path)
                 if load.path and self._need_bytes(entry) > _LARGE_BYTES:
-                    # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
+                    # The worker is replaced because of its size. Its successor opens the file in advance.
                     self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.files.url)
             elif isinstance(error, Cancelled | CacheFileLost):
-                entry.release(load)  # lost: another process evicted what was just written; whoever asks begins again
+                entry.release(load)  # another process evicted the file; the next request loads it again
             elif isinstance(error, CacheRefused) and self._store.leave(error):
                 entry.release(load)
                 self.begin(entry)
@@ -324,23 +327,26 @@ def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
     entry.settle(load, summary, path)
     if summary.window is not None and not entry.window:
         need, budget = (size / 1e6 for size in (summary.window.peak_memory_bytes, summary.window.budget_bytes))
-        text = "%s needs about %.0f MB of memory and %s=%.0f: only a window of it was opened."
+        text = "%s needs about %.0f MB of memory, but %s=%.0f. Only a window of it was opened."
         log.warning(text, entry.files.url, need, MEMORY_VARIABLE, budget)
 
 
 def file_of(entry: Entry) -> ModelFile:
-    """Returns the column file of a loaded entry, with its model."""
+    """Returns the column file of a loaded profile."""
     return ModelFile(entry.path, model_of(entry.files.reader).id)
 
 
 @cache
 def code_stamp() -> str:
-    """Returns a text that changes with the version and, for an editable installation, with the files of the package."""
+    """Returns a text that changes with the package version.
+
+    For an editable installation, it also changes with every source file.
+    """
     stamp = hashlib.blake2b(__version__.encode(), digest_size=8)
     package = Path(__file__).parent.parent
     files = [each for each in _files_below(str(package)) if each.name.endswith((".py", ".txt"))]
     start = len(str(package)) + 1
-    for file in sorted(files, key=lambda each: each.path.replace(os.sep, "\0")):  # folder by folder, as Path sorts
+    for file in sorted(files, key=lambda each: each.path.replace(os.sep, "\0")):  # sorted by directory, like Path
         stamp.update(f"{file.path[start:]}{file.stat().st_mtime_ns}".encode())
     return stamp.hexdigest()
 
@@ -355,7 +361,7 @@ def _files_below(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def cache_key(found: ProfileFiles) -> str:
-    """Returns the key of a version of a profile and of this code; its content in the cache never changes."""
+    """Returns the cache key of a profile. It changes with its files and with the version of this package."""
     model = model_of(found.reader)
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
@@ -366,7 +372,7 @@ def cache_key(found: ProfileFiles) -> str:
 
 
 def merged_ranks(store: FileStore, found: Sequence[ProfileFiles]) -> list[list[str]]:
-    """Returns the ranks of each merged file, as found by an earlier read."""
+    """Returns the ranks of each merged file that was read before; empty for other files."""
     if not store.has_any(_RANKS):
         return [[] for _ in found]
     return [_cached_ranks(store, one) for one in found]
@@ -375,13 +381,13 @@ def merged_ranks(store: FileStore, found: Sequence[ProfileFiles]) -> list[list[s
 def _cached_ranks(store: FileStore, found: ProfileFiles) -> list[str]:
     path = store.get(cache_key(found), _RANKS) if found.is_present else None
     try:
-        return [] if path is None else msgspec.json.decode(unsealed(path.read_bytes()), type=list[str])
+        return [] if path is None else msgspec.json.decode(without_checksum(path.read_bytes()), type=list[str])
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
         return []
 
 
 def _write_ranks(ranks: Sequence[str], path: Path) -> None:
-    path.write_bytes(sealed(msgspec.json.encode(ranks)))
+    path.write_bytes(with_checksum(msgspec.json.encode(ranks)))
 
 
 def _copy_key(found: ProfileFiles, file: StoredFile) -> tuple[str, str]:
@@ -390,14 +396,14 @@ def _copy_key(found: ProfileFiles, file: StoredFile) -> tuple[str, str]:
 
 def _checked(columns: Path, summary: Path) -> Summary | None:
     try:
-        known = msgspec.json.decode(unsealed(summary.read_bytes()), type=Summary)
+        known = msgspec.json.decode(without_checksum(summary.read_bytes()), type=Summary)
         return known if seal_of(columns) == known.columns else None
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
         return None
 
 
 def _has_columns(path: str, summary: Summary) -> bool:
-    with suppress(OSError):  # a folder that became read-only can still be read
+    with suppress(OSError):  # a read-only folder is still readable
         os.utime(path)
     try:
         return Path(path).stat().st_size == summary.columns.size_bytes
@@ -407,7 +413,7 @@ def _has_columns(path: str, summary: Summary) -> bool:
 
 def _was_replaced(found: ProfileFiles) -> bool:
     if not found.root.folder.is_local:
-        return False  # the copy was compared when it was made
+        return False  # the copy was checked when it was made
     for file in found.files:
         with suppress(OSError):
             if stat_file(found.root.folder.locate(file.path)).fingerprint != file.fingerprint:

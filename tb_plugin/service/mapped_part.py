@@ -1,11 +1,11 @@
-"""The memory-mapped file with the merged part of a run.
+"""Memory-mapped file with the merged result of a run.
 
-Workers share its pages and copy nothing.
+Worker processes share its pages instead of copying them.
 
-    a table as an Arrow stream, ...   each begins at a multiple of 8
-    the part without them             MessagePack, with the bytes of each table in turn
-    its bytes, 8 of them              little endian
-    checksum of all before            storage/seal.py
+    a table as an Arrow stream, ...   each starts at a multiple of 8
+    the result without its tables     MessagePack, with the byte range of each table
+    size of that, 8 bytes             little endian
+    checksum of all bytes before      storage/checksum.py
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Part
-from tb_plugin.service.part_codec import StoredPart, from_stored, stored
-from tb_plugin.storage.checksum import STAMP_BYTES, is_stamped, stamp
+from tb_plugin.service.part_codec import StoredPart, from_stored, serialize
+from tb_plugin.storage.checksum import STAMP_BYTES, append_checksum, has_valid_checksum
 
 SUFFIX = ".joined"
 _LENGTH_BYTES = 8
@@ -30,7 +30,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 def write(part: Part, path: Path) -> None:
-    """Writes a part, table by table. Raises OSError."""
+    """Writes a result, table by table. Raises OSError."""
     sizes, end = [], 0
     with pa.OSFile(os.fspath(path), "wb") as sink:
         for frame in part.frames.values():
@@ -38,15 +38,15 @@ def write(part: Part, path: Path) -> None:
                 writer.write_table(frame.data)
             sizes.append(sink.tell() - end)
             end = sink.tell()
-        head = msgspec.msgpack.encode(_Head(stored(part, lambda table: b""), sizes))
+        head = msgspec.msgpack.encode(_Head(serialize(part, lambda table: b""), sizes))
         sink.write(head)
         sink.write(len(head).to_bytes(_LENGTH_BYTES, "little"))
-    stamp(path)
+    append_checksum(path)
 
 
 def read(path: str) -> Part:
-    """Returns the part written by ``write``; its tables are mapped. Raises OSError, ValueError if it is damaged."""
-    if not is_stamped(path):
+    """Returns a result with memory-mapped tables. Raises OSError, and ValueError if the file is damaged."""
+    if not has_valid_checksum(path):
         raise ValueError("The checksum does not match.")
     with pa.memory_map(path) as file:
         content = file.read_buffer()

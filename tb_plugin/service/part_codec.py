@@ -1,4 +1,4 @@
-"""Serialisation of parts between processes and in the cache."""
+"""Serialisation of view results for the cache and other processes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Number, Part
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort
-from tb_plugin.storage.checksum import sealed, unsealed
+from tb_plugin.storage.checksum import with_checksum, without_checksum
 
 
 class StoredFrame(Struct, frozen=True):
-    """A serialised table of a part."""
+    """A serialised table of a view result."""
 
     name: str
     title: str
     columns: list[Column]
     data: bytes
-    """An Arrow IPC stream."""
+    """Arrow IPC stream."""
     row_key: list[str]
     name_column: str
     sort: Sort | None
 
 
 class StoredPart(Struct, frozen=True):
-    """A serialised part."""
+    """A serialised view result."""
 
     coverage: CoverageInfo
     facts: dict[str, Number]
@@ -41,8 +41,8 @@ class StoredPart(Struct, frozen=True):
 
 
 def dump(part: Part) -> bytes:
-    """Returns a part as MessagePack, with Arrow tables and a leading checksum."""
-    return sealed(msgspec.msgpack.encode(stored(part, _write)))
+    """Serialises a view result as MessagePack with Arrow tables, after a checksum."""
+    return with_checksum(msgspec.msgpack.encode(serialize(part, _write)))
 
 
 def load(
@@ -50,15 +50,15 @@ def load(
     read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data),
     kind: type[StoredPart] = StoredPart,
 ) -> Part:
-    """Returns the part written by ``dump``. Raises ValueError when the content is damaged.
+    """Returns the view result written by ``dump``. Raises ValueError if the content is damaged.
 
-    ``read`` makes a table of its name and Arrow stream; ``kind`` is the expected type.
+    ``read`` returns a table from its name and Arrow stream. ``kind`` is the expected type.
     """
-    return from_stored(msgspec.msgpack.decode(unsealed(content), type=kind), read)
+    return from_stored(msgspec.msgpack.decode(without_checksum(content), type=kind), read)
 
 
-def stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
-    """Returns a serialised part; ``write`` returns the bytes of a table."""
+def serialize(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
+    """Serialises a view result; ``write`` serialises a table."""
     frames = {
         name: StoredFrame(f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort)
         for name, f in part.frames.items()
@@ -76,7 +76,10 @@ def stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
 
 
 def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Part:
-    """Returns a deserialised part; ``read`` makes a table of its name and bytes, in the order of ``stored``."""
+    """Deserialises a view result; ``read`` returns a table from its name and bytes.
+
+    Tables are read in the order of ``stored``.
+    """
     frames = {
         name: Frame(f.name, f.title, f.columns, read(name, f.data), f.row_key, f.name_column, f.sort)
         for name, f in kept.frames.items()
@@ -93,8 +96,8 @@ def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Par
     )
 
 
-def borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
-    """Returns ``part`` with the named tables and payloads of another one, if given."""
+def with_borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
+    """Returns ``part`` with the tables and payloads in ``names`` copied from ``other``, if given."""
     if other is None:
         return part
     frames = {name: other.frames[name] for name in names if name in other.frames}

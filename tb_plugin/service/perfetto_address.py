@@ -1,4 +1,4 @@
-"""The address of the Perfetto UI."""
+"""Address of the Perfetto UI."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PUBLIC = "https://ui.perfetto.dev"
 
 
 def perfetto_url() -> str:
-    """Returns the address of the Perfetto UI; "" when the configured one is invalid.
+    """Returns the address of the Perfetto UI; "" if TORCH_TRACE_PERFETTO is invalid.
 
-    The public UI never replaces a configured one.
+    An invalid address never falls back to the public UI.
     """
     return _checked(os.environ.get(VARIABLE, "").strip())
 
@@ -29,11 +29,11 @@ def _checked(text: str) -> str:
         return PUBLIC
     try:
         parts = urlsplit(text)
-        # A port that is none raises as well. The page sends traces to this origin: names and passwords have no place in it.
+        # An invalid port raises, too. The page sends traces to this origin, so it may not contain credentials.
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
     except ValueError:
         valid = False
     if valid and text.isprintable() and " " not in text:
         return text
-    log.warning("%s is not an address of http or https (%r): the page cannot open Perfetto.", VARIABLE, text)
+    log.warning("%s is not an http or https address (%r), so the page cannot open Perfetto.", VARIABLE, text)
     return ""

@@ -1,4 +1,4 @@
-"""Files of a profile, and its place in the picker."""
+"""Files of a profile, and its run, worker and span."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from tb_plugin.storage.listing import StoredFile
 
 
 class Root(msgspec.Struct, frozen=True):
-    """One log directory. ``name`` prefixes its runs (``--logdir_spec``); the default is its own name if there are
-    several.
+    """One log directory.
+
+    ``name`` is the prefix of its runs (``--logdir_spec``). If it is empty and there are several log directories,
+    the prefix is the directory name.
     """
 
     folder: Folder
@@ -22,19 +24,19 @@ class Root(msgspec.Struct, frozen=True):
 
 
 class SummaryFile(msgspec.Struct, frozen=True):
-    """A listed rank summary and its root folder."""
+    """A rank summary and its root directory."""
 
     folder: Folder
     file: StoredFile
 
     @property
     def url(self) -> str:
-        """Returns its full path or URL."""
+        """Returns the full path or URL."""
         return self.folder.locate(self.file.path)
 
 
 class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
-    """One profile: its name in the picker and its files."""
+    """One profile: its run, worker, span and files."""
 
     run: str
     worker: str
@@ -44,61 +46,64 @@ class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
     files: tuple[StoredFile, ...]
     reader: Reader[Any]
     file_worker: str = ""
-    """Its worker by file name if the file reports another one: links may still use it."""
+    """Worker from the file name, if the file reports another one; old links may use it."""
     stage: str = ""
-    """Stage of the recording in its name, such as ``DECODE``."""
+    """Stage in the file name, such as ``DECODE``."""
     place: str = ""
-    """Path of the profile for users: its folder, or its only file."""
+    """Path shown to users: the folder, or the only file."""
     grouped_by: str = ""
-    """Why it is in a run with profiles of other folders or names (``discovery/distributed_jobs.py``), as a sentence."""
+    """Sentence that explains why profiles of several folders form one run; "" = they do not."""
     summaries: tuple[SummaryFile, ...] = ()
-    """Its up-to-date rank summaries, preferred first."""
+    """Up-to-date rank summaries, preferred first."""
     is_present: bool = True
-    """False if the log directory has only its rank summary; ``files`` then has only that."""
+    """False if the trace is missing; ``files`` then has only its rank summary."""
     rank: str = ""
-    """Its rank in a merged file; "": the whole file."""
+    """Rank within a merged file; "" = the whole file."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Paths of its files, relative to the root."""
+        """Returns the paths of its files, relative to the log directory."""
         return tuple(file.path for file in self.files)
 
     @property
     def recording(self) -> str:
-        """Returns what its name says of its span."""
+        """Returns the stage in the file name, or else the span."""
         return self.stage or self.span
 
     @property
     def fingerprint(self) -> str:
-        """Returns a text that changes when the content of one of its files may have changed."""
+        """Returns a text that changes whenever the content of a file may have changed."""
         return "|".join(file.fingerprint for file in self.files)
 
     @property
     def url(self) -> str:
-        """Returns the full path or URL of its file or folder."""
-        return located(self.root, self.place or self.names[0])
+        """Returns the full path or URL of the folder or only file."""
+        return full_path(self.root, self.place or self.names[0])
 
     @property
     def stem(self) -> str:
-        """Returns the name of its file or folder without the ending of the format."""
+        """Returns the name of the folder or file without the extension of its format."""
         name = PurePosixPath(self.place or self.names[0]).name or self.root.folder.name
         endings = (ending.rstrip("/") for ending in self.reader.endings if name.endswith(ending.rstrip("/")))
         return name.removesuffix(max(endings, key=len, default=""))
 
     @property
     def size_bytes(self) -> int:
-        """Returns the bytes of all its files."""
+        """Returns the total size of its files."""
         return sum(file.size for file in self.files)
 
 
 def run_name(root: Root, folder: str, several: bool) -> str:
-    """Returns the run name of a folder of a log directory."""
+    """Returns the run name for a folder of a log directory.
+
+    ``several``: prefix it with the log directory, because there are several.
+    """
     relative = "" if folder.strip("/") == "." else folder.strip("/")
     if prefix := root.name or (root.folder.name if several else ""):
         return f"{prefix}/{relative}" if relative else prefix
     return relative or root.folder.name
 
 
-def located(root: Root, path: str) -> str:
-    """Returns the full path or URL of a path in a log directory."""
+def full_path(root: Root, path: str) -> str:
+    """Returns the full path or URL of a relative path in a log directory."""
     return root.folder.locate(path) if path != "." else root.folder.url

@@ -1,16 +1,16 @@
-"""The states of a profile, and every way from one to another.
+"""States of a profile and the transitions between them.
 
 ::
 
     found --begin--> loading --settle--> ready --lose--> found
                      loading --fail----> failed --forgive--> found
-                     loading --release-> found   nobody waits any more, or what was read is no use
-    any of them --leave: the file is another one now; another entry stands for it, or will after the next scan
-    ready --vanish--> ready --appear--> ready    the file is away, what was read of it is shown
+                     loading --release-> found   abandoned, or the result is unusable
+    any state --leave: the file changed; another entry replaces this one, now or after the next scan
+    ready --vanish--> ready --appear--> ready    the file was deleted; its data stays available
 
-A load is an object of its own. What comes back from one that is not under way any more changes nothing: each way out of
-``loading`` takes the load, and says whether it was that one. Every change is noted, so that what was made of the states
-of all profiles is kept until there is one.
+Each load is a separate object. Transitions out of ``loading`` take the load as an argument and do nothing if it is
+no longer the current one. Every change is counted, so that values derived from all states can be cached until the
+next change.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Progress
 from tb_plugin.service.workers.request import WAITING, Job
 
-# Windows of one profile with a stored state.
+# Maximum number of windows per profile with a stored state.
 MAX_WINDOWS = 8
 
 
 class Changes:
-    """Counts all changes of a catalog."""
+    """Counts the changes of a catalog."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,7 +42,10 @@ class Changes:
 
     @property
     def count(self) -> int:
-        """Returns the count. Read it before the data, so that concurrent changes are seen later."""
+        """Returns the number of changes so far.
+
+        Read it before the data, so that a concurrent change invalidates your cached value.
+        """
         return self._count
 
     def note(self) -> None:
@@ -52,14 +55,14 @@ class Changes:
 
 
 class Load:
-    """One attempt to read a profile, with its progress."""
+    """One attempt to load a profile."""
 
     def __init__(self) -> None:
         self.path = ""
-        """The column file that it writes."""
+        """Column file being written."""
         self.job: Job[Summary] | None = None
         self.copy: Progress | None = None
-        """Progress of copying a remote profile into the local cache; None without a copy."""
+        """Progress of copying a remote profile into the local cache; None for local files."""
         self._is_part = False
 
     def copying(self, progress: Progress) -> None:
@@ -67,51 +70,54 @@ class Load:
         self.copy = progress
 
     def reading(self, job: Job[Summary], path: str, is_part: bool) -> None:
-        """Records that a worker reads the file, or a window of it (``is_part``), into a column file."""
+        """Records that a worker parses the file into the column file ``path``.
+
+        ``is_part`` means that only a window of the trace is read.
+        """
         self.path, self._is_part, self.job = path, is_part, job
 
     @property
     def fraction(self) -> float:
-        """Returns the fraction of the file that was read, 0..1; for a remote file, copying is the first half."""
+        """Returns the fraction of the file that was read, 0..1. For a remote file, copying is the first half."""
         job, copy = self.job, self.copy
         parsed = 0.0
         if job is not None:
             parsed = job.fraction
-            if self._is_part:  # looked through once to find the window, then read
+            if self._is_part:  # surveyed first, then read
                 parsed = (parsed if job.progress.stage in (WAITING, "surveying") else 1 + parsed) / 2
         return parsed if copy is None else (copy.fraction + parsed) / 2
 
     @property
     def progress(self) -> Progress | None:
-        """Returns the progress of the current stage; None before the first."""
+        """Returns the progress of the current stage; None before the first stage."""
         return self.job.progress if self.job is not None else self.copy
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """The state of a profile; replaced as a whole, so that readers see consistent values."""
+    """The immutable state of a profile. It is replaced as a whole, so that readers see consistent values."""
 
     state: State = "found"
     load: Load | None = None
     problem: UserError | None = None
     summary: Summary | None = None
     path: str = ""
-    """The last ready column file."""
+    """Latest complete column file."""
 
     @property
     def fraction(self) -> float:
-        """Returns the fraction of the file that was read, 0..1; for a remote file, copying is the first half."""
+        """Returns the fraction of the file that was read, 0..1. For a remote file, copying is the first half."""
         if self.state == "ready":
             return 1.0
         return 0.0 if self.load is None else self.load.fraction
 
 
 class Entry:
-    """One profile, or one window of it, and its state. Documented methods change it, from any thread."""
+    """One profile, or a window of one, with its current state. Its methods are thread-safe."""
 
     def __init__(self, found: ProfileFiles, window: str = "", changes: Changes | None = None) -> None:
         self._found = found
         self.window = window
-        """The requested window; "": the whole trace, or as much as fits."""
+        """Requested window; "" = the whole trace, or as much as fits in memory."""
         self._windows: dict[str, Entry] = {}
         self._changes = Changes() if changes is None else changes
         self._lock = threading.Lock()
@@ -122,22 +128,22 @@ class Entry:
 
     @property
     def files(self) -> ProfileFiles:
-        """Returns its name in the picker and its files, as of the last scan."""
+        """Returns the name and files of the profile, as of the last scan."""
         return self._found
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Returns run, worker, span."""
+        """Returns (run, worker, span)."""
         return (self._found.run, self._found.worker, self._found.span)
 
     @property
     def now(self) -> Standing:
-        """Returns its standing. Take values that must be consistent from one result."""
+        """Returns the current state. Use one result for values that must be consistent."""
         return self._now
 
     @property
     def state(self) -> State:
-        """Returns the name of its state."""
+        """Returns the name of the current state."""
         return self._now.state
 
     @property
@@ -152,7 +158,7 @@ class Entry:
 
     @property
     def path(self) -> str:
-        """Returns the path of its column file, once ready."""
+        """Returns the path of the column file; "" until it was ready once."""
         return self._now.path
 
     @property
@@ -162,61 +168,64 @@ class Entry:
 
     @property
     def job(self) -> Job[Summary] | None:
-        """Returns the job of the current load, once it has one."""
+        """Returns the worker job of the current load, if it has started."""
         load = self._now.load
         return None if load is None else load.job
 
     @property
     def gone(self) -> bool:
-        """Returns True when the file vanished or changed: another entry replaces it, or will after the next scan."""
+        """Returns whether the file changed or was deleted, so that this entry is obsolete."""
         return self._gone
 
     @property
     def vanished(self) -> bool:
-        """Returns True when the file vanished but its data is available."""
+        """Returns whether the file was deleted but its data is still available."""
         return self._vanished
 
     @property
     def polled(self) -> float:
-        """Returns the time of the last request, monotonic seconds."""
+        """Returns the time of the last request, in monotonic seconds."""
         return self._polled
 
     @property
     def fraction(self) -> float:
-        """Returns the fraction of its standing."""
+        """Returns the fraction of the file that was read, 0..1."""
         return self._now.fraction
 
     def progress(self, now: Standing) -> Progress:
-        """Returns the progress of the current loading stage, for that standing."""
+        """Returns the progress of the current loading stage of the state ``now``."""
         return (now.load and now.load.progress) or Progress(WAITING, since=self._polled)
 
     def at(self, window: str) -> Entry:
-        """Returns the entry of a window, or the profile itself. The oldest windows are dropped when there are many."""
+        """Returns the entry of a window; the profile itself if ``window`` is empty.
+
+        If there are more than MAX_WINDOWS, the oldest ones are dropped.
+        """
         if not window:
             return self
         if window not in self._windows:
             resting = [text for text, entry in list(self._windows.items()) if entry.state != "loading"]
             for old in resting[: 1 - MAX_WINDOWS]:
                 self._windows.pop(old, None)
-        # Two requests at once must get the same one.
+        # Concurrent requests must get the same entry.
         return self._windows.setdefault(window, Entry(self._found, window, self._changes))
 
     def all(self) -> list[Entry]:
-        """Returns the entry itself and those of its windows."""
+        """Returns this entry and the entries of its windows."""
         return [self, *list(self._windows.values())]
 
     def ask(self) -> None:
-        """Records a request: a load continues while there are requests."""
+        """Records a request. A load without requests is stopped."""
         self._polled = time.monotonic()
 
     def peak_memory_bytes(self, estimate: Callable[[], int]) -> int:
-        """Returns the estimated memory for reading the whole profile."""
+        """Returns the cached estimate of the memory for reading the whole profile."""
         if not self._need_bytes:
             self._need_bytes = estimate()
         return self._need_bytes
 
     def begin(self) -> Load | None:
-        """Goes from ``found`` to ``loading``. Returns the new load; None if there is nothing to load."""
+        """Changes ``found`` to ``loading`` and returns the new load. Returns None in other states."""
         load = Load()
         with self._lock:
             if self._now.state != "found" or self._gone:
@@ -226,31 +235,33 @@ class Entry:
         return load
 
     def settle(self, load: Load, summary: Summary, path: str) -> bool:
-        """Goes from ``loading`` to ``ready``. Returns False, and changes nothing, if the load is not current."""
+        """Changes ``loading`` to ``ready``. Returns False, without a change, if the load is not the current one."""
         return self._end(load, Standing("ready", None, None, summary, path))
 
     def fail(self, load: Load, problem: UserError) -> bool:
-        """Goes from ``loading`` to ``failed``, until its file changes or ``forgive`` is called. Returns as
-        ``settle``.
-        """
+        """Changes ``loading`` to ``failed``. Returns False, without a change, if the load is not the current one."""
         return self._end(load, Standing("failed", None, problem, None, self._now.path))
 
     def release(self, load: Load | None) -> bool:
-        """Goes from ``loading`` back to ``found``: the next request starts again. Returns as ``settle``."""
+        """Changes ``loading`` back to ``found``.
+
+        Returns False, without a change, if the load is not the current one.
+        """
         return load is not None and self._end(load, Standing(path=self._now.path))
 
     def lose(self) -> str:
-        """Goes from ``ready`` to ``found``: its columns are missing or damaged. Returns their path; "" if it was not
-        ready.
+        """Changes ``ready`` to ``found``, because the column file is missing or damaged. Returns its path.
+
+        Returns "" in other states.
         """
         return self._now.path if self._from("ready") else ""
 
     def forgive(self) -> None:
-        """Goes from ``failed`` to ``found``."""
+        """Changes ``failed`` to ``found``."""
         self._from("failed")
 
     def leave(self) -> Load | None:
-        """Records that the file changed, or vanished before it was read. Returns the load to stop, if any."""
+        """Marks the entry as obsolete, because its file changed. Returns the load to stop, if any."""
         with self._lock:
             self._gone = True
         load = self._now.load
@@ -259,7 +270,7 @@ class Entry:
         return load if released else None
 
     def appear(self, found: ProfileFiles) -> None:
-        """Records that the unchanged file exists again; ``found`` is its listing."""
+        """Records that the deleted file exists again, unchanged."""
         changed = self._vanished or found != self._found
         self._vanished = False
         for entry in self.all():
@@ -268,7 +279,7 @@ class Entry:
             self._changes.note()
 
     def vanish(self) -> None:
-        """Records that the file of a ``ready`` entry vanished."""
+        """Records that the file of a ``ready`` entry was deleted."""
         if not self._vanished:
             self._vanished = True
             self._changes.note()

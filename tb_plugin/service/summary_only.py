@@ -1,4 +1,4 @@
-"""Profiles with a rank summary but no trace."""
+"""Profiles whose trace is missing but whose rank summary exists."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tb_plugin.service.summaries.format import (
     SummaryHeader,
     SummaryRefused,
     Wanted,
-    check,
+    check_header,
     check_stamp,
     content_of,
     read_header,
 )
 from tb_plugin.service.workers.model_cache import OpenModels
-from tb_plugin.service.workers.parse import expected
+from tb_plugin.service.workers.parse import expected_view
 from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.checksum import Seal
@@ -33,23 +33,26 @@ _ANEW = "Compute it again: torch-trace summarize."
 
 
 class OpenSummary(msgspec.Struct, frozen=True):
-    """Asks for the profile in a rank summary. ``model`` is the model of the trace, ``where`` its name for users."""
+    """Asks for the profile in a rank summary.
+
+    ``model`` is the model of the trace; ``where`` is its name for users.
+    """
 
     file: str | Located
     model: str
     where: str
     wanted: Wanted | None = None
-    """Required content; None accepts any."""
+    """Requirements on the content; None accepts any."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
-        """Returns the profile as if the trace had been loaded. Raises UnreadableTrace, StorageError."""
+        """Returns the summary of the profile. Raises UnreadableTrace, StorageError."""
         try:
             with open_local(self.file) as stream:
                 about = read_header(content_of(stream))
             if self.wanted is None:
                 check_stamp(about)
             else:
-                check(about, self.wanted)
+                check_header(about, self.wanted)
         except SummaryRefused as error:
             raise UnreadableTrace(f"The trace is missing, and its summary {error}.", self.where, _ANEW) from error
         return _summary(about, self.model)
@@ -57,7 +60,7 @@ class OpenSummary(msgspec.Struct, frozen=True):
 
 def _summary(about: SummaryHeader, model_id: str) -> Summary:
     shown = [view for view in registry.views_of(registry.model_by_id(model_id)) if view.traits.place != "detail"]
-    views = [_view(expected(view)) for view in shown if not view.traits.hidden]
+    views = [_view(expected_view(view)) for view in shown if not view.traits.hidden]
     return Summary(about.steps, views, about.read, 0, Seal(0, 0))
 
 
@@ -66,7 +69,10 @@ def _view(view: ViewInfo) -> ViewInfo:
 
 
 def missing_trace_error(found: ProfileFiles, refused: str = "") -> NotFoundError:
-    """Returns the error for questions about one rank; its summary may be ``refused``, too."""
+    """Returns the error for questions that need the missing trace.
+
+    ``refused`` says why its summary cannot be used either.
+    """
     if refused:
         return NotFoundError(f"The trace is missing, and its summary {refused}.", found.url, _ANEW)
     return NotFoundError(WHY, found.url, DO)

@@ -1,7 +1,7 @@
-"""The facade for HTTP, command line and Python API.
+"""Facade of the service for HTTP, command line and Python API.
 
-The calling thread never parses and never analyses: it starts loading a profile and returns its state, or waits for the
-answer of a worker.
+The calling thread never parses or analyses. It starts loading a profile and returns its state, or waits for the
+answer of a worker process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled, NotFoundErr
 from tb_plugin.payloads import Catalog, Profile, ViewInfo
 from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, OfSeveral, multi_profile_view
 from tb_plugin.service.answers.part_scheduler import PartScheduler, progress
-from tb_plugin.service.answers.profile_info import by_summary, later, navigation, profile_of, with_others
+from tb_plugin.service.answers.profile_info import by_summary, navigation, profile_of, unready_profile, with_others
 from tb_plugin.service.answers.profile_questions import (
     AskArrow,
     AskCsv,
@@ -56,18 +56,18 @@ if TYPE_CHECKING:
     from tb_plugin.service.summaries.dask_cluster import Scheduler
 
 _PAUSE_SECONDS = 0.3
-# Profiles with captures whose available views are remembered, latest kept.
+# Maximum number of cached view lists of profiles with captures.
 _MAX_OFFERED = 1000
 
-# A question about the whole profile.
+# Parameters for the whole profile.
 EVERYTHING = Params()
 
-# Makes a question of a loaded profile, a view and parameters.
+# Builds a question from a loaded profile, a view and parameters.
 _OfOne = Callable[[ModelFile, str, Params], Question[bytes]]
 
 
 class Workspace:
-    """Owns the catalog, the loader and the workers; ``close`` ends them."""
+    """Owns the catalog, the loader and the workers. Call ``close`` to stop them."""
 
     def __init__(
         self, catalog: ProfileCatalog, workers: Workers, store: FileStore, scheduler: Scheduler | None = None
@@ -94,9 +94,9 @@ class Workspace:
         return self.catalog.payload()
 
     def profile(self, place: Place, start: bool = True, retry: bool = False, view: str = "") -> Profile:
-        """Returns the state of a profile; starts loading it if ``start``, also after a failure if ``retry``.
+        """Returns the state of a profile. ``start`` starts loading it; ``retry`` does so even after a failure.
 
-        For a ``view`` that a rank summary answers, the trace is not read. Raises NotFoundError, BadRequest.
+        The trace is not read if its rank summary is enough for ``view``. Raises NotFoundError, BadRequest.
         """
         entry = self.catalog.find(place)
         if view == VIEW and start and not retry and (told := self._summarised(entry)) is not None:
@@ -116,7 +116,7 @@ class Workspace:
     def _with_captures(self, profile: Profile, entry: Entry, place: Place, start: bool) -> Profile:
         if profile.capture is None or not profile.capture.names or not start:
             return profile
-        # Which views there are, the captures say, too: all of them wait for these anyway.
+        # Captures may add views, and all views wait for the captures anyway.
         opened = self.captures.ready(entry, place.capture)
         views = None if opened is None else self._views(opened)
         if views is not None:
@@ -143,7 +143,7 @@ class Workspace:
         return None
 
     def offered(self, place: Place) -> list[ViewInfo]:
-        """Returns the views of a profile with its captures; waits until all are loaded. Raises UserError."""
+        """Returns the views of a profile with its captures, after waiting for both. Raises UserError."""
         for _ in range(CHANGES):
             views = self._views(self.captures.waited(self.load(place), place.capture))
             if views is not None:
@@ -161,9 +161,9 @@ class Workspace:
         return known
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:
-        """Loads a profile and waits; ``watch`` gets the fraction done. Raises the error of a failed load.
+        """Loads a profile and waits. ``watch`` receives the loaded fraction. Raises the error of a failed load.
 
-        A file that changes meanwhile is read again, up to CHANGES times.
+        If the file changes meanwhile, the load is repeated up to CHANGES times.
         """
         for _ in range(CHANGES):
             entry = self.catalog.find(place)
@@ -172,14 +172,13 @@ class Workspace:
             except Cancelled:
                 if not entry.gone:
                     raise
-                time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
+                time.sleep(_PAUSE_SECONDS)  # until the next scan lists the new file
         raise Cancelled(f"{entry.files.url} keeps changing.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "", known: bool = False) -> bytes | Profile:
-        """Returns the JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises
-        UserError.
+        """Returns a view or one page of a table as JSON, or the loading state of the profile. Raises UserError.
 
-        With ``known``, a view about all workers of a run reads nothing: it uses only remembered inputs.
+        With ``known``, a view of all workers uses only cached inputs and reads nothing.
         """
         analysis = multi_profile_view(view_id) if known else None
         from tb_plugin.service.answers.multi_questions import AskMultiView
@@ -189,21 +188,24 @@ class Workspace:
         return self._ask((AskView, AskMultiView), place, view_id, params, steps)
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
-        """Tiles of the timeline as a gzipped Arrow stream; the Profile when it is not loaded yet. Raises UserError."""
+        """Returns timeline tiles as a gzipped Arrow stream, or the loading state of the profile. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return later(entry)
+            return unready_profile(entry)
         answer = self._run(Opened(entry), AskTiles(file_of(entry), level, tuple(wanted)))
-        return later(entry) if answer is None else answer
+        return unready_profile(entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
-        """Returns all matching rows of a table as CSV; the Profile when it is not loaded yet. Raises UserError."""
+        """Returns all matching rows of a table as CSV, or the loading state of the profile. Raises UserError."""
         from tb_plugin.service.answers.multi_questions import AskMultiCsv
 
         return self._ask((AskCsv, AskMultiCsv), place, view_id, params, steps)
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
-        """Returns a whole table as an Arrow IPC stream; waits until the profile is loaded. Raises UserError."""
+        """Returns all matching rows of a table as an Arrow IPC stream, after waiting for the profile.
+
+        Raises UserError.
+        """
         from tb_plugin.service.answers.multi_questions import AskMultiArrow
 
         if analysis := multi_profile_view(view_id):
@@ -218,9 +220,9 @@ class Workspace:
     def numbers(
         self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "", asked: Params = EVERYTHING
     ) -> Numbers:
-        """Returns facts and whole tables of views (None = all), and notices of these and of the first view.
+        """Returns facts, tables and notices of views (None = all), after waiting for the profile.
 
-        ``asked`` selects a phase. Waits until the profile is loaded. Raises UserError.
+        Notices of the default view are always included. ``asked`` selects a phase. Raises UserError.
         """
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
@@ -241,7 +243,7 @@ class Workspace:
         raise Cancelled("The file changed while it was read.")
 
     def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
-        """Returns ``view`` about several profiles; waits until they are loaded. Raises UserError."""
+        """Returns a view of several profiles as JSON, after waiting for them. Raises UserError."""
         analysis = multi_profile_view(view_id)
         if analysis is None:
             raise NotFoundError(f"{view_id} is not a view of several profiles.", view_id, "Choose one profile.")
@@ -252,29 +254,29 @@ class Workspace:
     def window(
         self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None
     ) -> Download | Profile:
-        """Returns the events of a window as Chrome JSON; the Profile when it is not loaded yet. Raises UserError."""
+        """Returns the events in a time range as Chrome JSON, or the loading state of the profile. Raises UserError."""
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return later(entry)
+            return unready_profile(entry)
         start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
         key = f"window|{entry.path}|{start_ns}|{end_ns}"
         write = partial(WriteWindow, file_of(entry), start_ns, end_ns)
         path = self._written(Opened(entry), key, ".json.gz", write, heavy=True)
         if path is None:
-            return later(entry)
+            return unready_profile(entry)
         from tb_plugin.service.answers.download import Download, chunks_of
 
         return Download(f"{entry.files.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
-        """Returns merged stacks as a file of that form; the Profile when it is not loaded yet. Raises UserError."""
+        """Returns merged stacks in the format ``form``, or the loading state of the profile. Raises UserError."""
         from tb_plugin.service.answers.stack_export import SUFFIXES
         from tb_plugin.views.stacks.view import choice_of
 
         choice = choice_of(params)
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return later(entry)
+            return unready_profile(entry)
         opened = self.captures.ready(entry, place.capture)
         if opened is None:
             return progress(entry, *self.captures.progress(entry, place.capture))
@@ -282,7 +284,7 @@ class Workspace:
         key = f"stacks|{opened.key}|{params.chosen}|{choice}|{form}"
         path = self._written(opened, key, ".stacks.gz", partial(WriteStacks, opened.file, params, form))
         if path is None:
-            return later(entry)
+            return unready_profile(entry)
         name = f"{entry.files.stem}.{choice.weight}{SUFFIXES[form]}"
         from tb_plugin.service.answers.download import Download, chunks_of
 
@@ -306,20 +308,19 @@ class Workspace:
         return path
 
     def original(self, place: Place) -> Download | Profile:
-        """Returns the stored file of a loaded profile, unchanged; the Profile when it is not loaded yet. Raises
-        UserError.
+        """Returns the unchanged file of a loaded profile, or the loading state. Raises UserError.
 
-        Only files that were read as a profile are returned: any file may have the name of a trace.
+        Other files are never returned, even if they have the name of a trace.
         """
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
-            return later(entry)
+            return unready_profile(entry)
         if not entry.files.is_present:
             from tb_plugin.service.summary_only import missing_trace_error
 
             raise missing_trace_error(entry.files)
         found, file = entry.files, entry.files.files[0]
-        # What was loaded stays usable while its store is away.
+        # A loaded remote profile stays available while its storage is unreachable.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
         stream = copy.open("rb") if copy is not None else found.root.folder.open(file)
 
@@ -341,7 +342,7 @@ class Workspace:
         self._team.end_leases()
 
     def close(self) -> None:
-        """Ends the scan and the workers."""
+        """Stops the background scan and the workers."""
         if self._cluster is not None:
             self._cluster.close()
         self.catalog.stop()
@@ -355,13 +356,13 @@ class Workspace:
         entry = self.catalog.find(place)
         registry.analysis_by_id(view_id, registry.model_of(entry.files.reader))
         if self._loader.ready(entry).summary is None:
-            return later(entry)
+            return unready_profile(entry)
         opened = self.captures.ready(entry, place.capture)
         if opened is None:
             return progress(entry, *self.captures.progress(entry, place.capture))
         params = replace(params, steps=_steps(entry, steps), ignored=self.catalog.ignored(entry))
         answer = self._run(opened, ask[0](opened.file, view_id, params))
-        return later(entry) if answer is None else answer
+        return unready_profile(entry) if answer is None else answer
 
     def _waited(self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str) -> bytes:
         answer = self._several.ask(ask, place, analysis, params, steps, wait=True)
@@ -370,9 +371,9 @@ class Workspace:
         return answer
 
     def _run(self, opened: Opened, question: Question[Answer], heavy: bool = False) -> Answer | None:
-        """Has a worker answer a question about a loaded profile; None when its columns are lost, and it loads anew.
+        """Asks a worker about a loaded profile. Returns None if its columns are missing, and loads it again.
 
-        Raises what the answer raised.
+        Raises the error of the question.
         """
         if not opened.entry.files.is_present:
             from tb_plugin.service.summary_only import missing_trace_error
@@ -388,7 +389,7 @@ class Workspace:
 
 
 def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
-    """Returns the profiles of (name, path or URL) pairs; nothing is scanned yet."""
+    """Returns the catalog of (name, path or URL) pairs. It does not scan yet."""
     folders = [(name, Folder(url)) for name, url in locations]
     return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
 

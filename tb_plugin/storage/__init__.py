@@ -1,1 +1,4 @@
-"""Storage: the only package that uses file systems (through fsspec)."""
+"""Access to file systems, through fsspec.
+
+No other package uses file systems.
+"""

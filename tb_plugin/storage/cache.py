@@ -1,8 +1,8 @@
-"""A file store by key with bounded size.
+"""A file cache with limited size.
 
-It knows no types: keys are texts, values are files. Writes are atomic, so several processes may share one folder; above
-the limit, the least recently used files are removed. Anybody may clear the folder at any time. If the folder cannot be
-written, a private temporary one is used.
+Writes are atomic, so several processes may share one folder. Above the size limit, the least recently used files
+are removed. Users may clear the folder at any time. If the folder is not writable, a private temporary folder is
+used.
 """
 
 from __future__ import annotations
@@ -31,46 +31,44 @@ Value = TypeVar("Value")
 
 log = logging.getLogger("torch_trace")
 
-# A folder; empty or ``off``: a private temporary one, removed at exit.
+# Cache folder. Empty or ``off``: a private temporary folder, removed at exit.
 DIR_VARIABLE = settings.CACHE.name
-# Its name up to 0.1, used when the new one is not set. Empty means the default.
+# Old name of this variable, used if the new one is not set. Empty means the default.
 OLD_DIR_VARIABLE = settings.CACHE_DIR.name
-# Limit in megabytes (10**6 bytes).
+# Size limit in megabytes (10**6 bytes).
 LIMIT_VARIABLE = settings.CACHE_MB.name
 DEFAULT_LIMIT_BYTES = 8_000_000_000
-# A temporary file this old was left by a killed process.
+# Seconds after which a temporary file is considered abandoned.
 _STALE_SECONDS = 3600
 _PARTIAL = ".part-"
-# 1/16 of the limit stays free; the folder is checked again after that many bytes were written.
+# 1/16 of the limit stays free. The folder is checked again after that many bytes were written.
 _FREE_DIVISOR = 16
 
 
 class FileStore:
-    """Files by key in one folder of at most ``limit_bytes`` (briefly more while a file is written)."""
+    """Files by key, in a folder of at most ``limit_bytes``. It may briefly grow larger while a file is written."""
 
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, is_private: bool = False) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._held: Counter[Path] = Counter()
         self._unseen_bytes: int | None = None
-        """Bytes written since the folder was last checked; None before the first check, because other processes
-        write too.
-        """
+        """Bytes written since the folder was last listed. None before the first listing."""
         self._lock = threading.Lock()
         self._is_private = is_private
         _make(folder)
 
     @property
     def is_private(self) -> bool:
-        """Returns whether the folder is private and removed when this process ends."""
+        """Returns whether the folder is temporary and removed when this process ends."""
         return self._is_private
 
     def path(self, key: str, suffix: str) -> Path:
-        """Returns the path for a key, whether or not the file exists."""
+        """Returns the path for a key, even if the file does not exist."""
         return self.folder / (hashlib.blake2b(key.encode(), digest_size=20).hexdigest() + suffix)
 
     def get(self, key: str, suffix: str) -> Path | None:
-        """Returns the file of a key and marks it as used; None if it does not exist."""
+        """Returns the file of a key and marks it as recently used. Returns None if it does not exist."""
         path = self.path(key, suffix)
         try:
             os.utime(path)
@@ -79,20 +77,20 @@ class FileStore:
         return path
 
     def has_any(self, suffix: str) -> bool:
-        """Returns whether any file has that suffix, with one directory listing."""
+        """Returns whether any file has the suffix. Lists the folder once."""
         return any(path.name.endswith(suffix) for path in self._files())
 
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
-        """Lets ``write`` fill a file and stores it under the key, atomically. Errors of ``write`` are passed on."""
+        """Lets ``write`` create the file of a key, atomically. Raises the errors of ``write``."""
         path = self.path(key, suffix)
         write_atomically(path, write)
         self.count(path)
         return path
 
     def count(self, path: Path) -> None:
-        """Counts a file that was written in place, for instance by a worker process, and evicts files when due.
+        """Adds the size of a file that was written in place. Evicts files if the limit is exceeded.
 
-        Listing the whole folder for each of a thousand small files would be quadratic.
+        Listing the folder for each of a thousand small files would be quadratic.
         """
         try:
             size = path.stat().st_size
@@ -109,25 +107,25 @@ class FileStore:
         _remove(path)
 
     def leave(self, error: CacheRefused) -> bool:
-        """Switches from an unwritable folder to a private temporary one; False if it is private already.
+        """Switches from an unwritable folder to a private temporary one. Returns False if it is already private.
 
-        Files in the old folder stay.
+        The files in the old folder remain.
         """
         with self._lock:
             if error.where != str(self.folder):
-                return True  # another write found out before
+                return True  # another thread switched already
             if self._is_private:
                 return False
             private = PrivateFolder()
             old, self.folder = self.folder, private.path
             self._is_private = True
             weakref.finalize(self, private.remove)
-        log.warning("The cache folder %s cannot be written; %s is used until this process ends.", old, self.folder)
+        log.warning("Cannot write to the cache folder %s. Using %s until this process ends.", old, self.folder)
         return True
 
     @contextmanager
     def pinned(self, *paths: Path) -> Iterator[None]:
-        """Protects files from eviction by this process, including files that are created meanwhile."""
+        """Prevents this process from evicting the given files, even if they do not exist yet."""
         with self._lock:
             self._held.update(paths)
         try:
@@ -136,19 +134,20 @@ class FileStore:
             with self._lock:
                 self._held.subtract(paths)
                 for path in paths:
-                    if self._held[path] <= 0:  # nobody holds it
+                    if self._held[path] <= 0:  # no thread protects it any more
                         del self._held[path]
 
     def _files(self) -> list[Path]:
         try:
             return [path for path in self.folder.iterdir() if path.name != LOCK]
-        except OSError:  # somebody removed the folder; the next write makes it again
+        except OSError:  # the folder was removed; the next write creates it again
             return []
 
     def evict(self, keep: Path | None = None) -> None:
-        """Removes least recently used files until some space is free; never ``keep`` or protected files.
+        """Removes least recently used files until the folder is below the limit.
 
-        Files being written count, but only abandoned ones are removed.
+        It never removes ``keep`` or protected files. Unfinished files are included in the size, but only abandoned
+        ones are removed.
         """
         with self._lock:
             kept = {*self._held, keep}
@@ -158,7 +157,7 @@ class FileStore:
         for path in self._files():
             try:
                 status = path.stat()
-            except OSError:  # another process was faster
+            except OSError:  # another process has already created it
                 continue
             if _PARTIAL in path.name:
                 if time.time() - status.st_mtime <= _STALE_SECONDS or not _remove(path):
@@ -174,12 +173,12 @@ class FileStore:
 
 
 def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
-    """Lets ``write`` fill a temporary file and moves it to ``path``, so that no partial file is visible.
+    """Creates the file ``path`` atomically: ``write`` fills a temporary file, which is then renamed.
 
-    Raises what ``write`` raises, and OSError.
+    Raises OSError, and the errors of ``write``.
     """
     _make(path.parent)
-    # Not by process id: machines that share a folder may give out the same.
+    # Not named by process id: machines that share a folder may have equal ids.
     partial = path.with_name(f"{path.name}{_PARTIAL}{uuid.uuid4().hex}")
     try:
         value = write(partial)
@@ -191,38 +190,41 @@ def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
 
 
 def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
-    """Lets ``write`` fill a temporary file and moves it to ``target`` when complete. Raises CacheRefused."""
+    """Creates the cache file ``target`` atomically: ``write`` fills a temporary file, which is then renamed.
+
+    Raises CacheRefused.
+    """
     try:
         try:
             return write_atomically(Path(target), write)
-        except FileNotFoundError:  # somebody cleared the cache meanwhile
+        except FileNotFoundError:  # the cache was cleared meanwhile
             return write_atomically(Path(target), write)
     except OSError as error:
-        raise refused(Path(target), error) from error
+        raise cache_error_message(Path(target), error) from error
 
 
-def refused(path: Path, error: OSError) -> CacheRefused:
-    """Returns the user message for a failed write to the cache."""
-    do = f"Free space, or choose another folder with {DIR_VARIABLE}."
+def cache_error_message(path: Path, error: OSError) -> CacheRefused:
+    """Returns the user-facing error for a failed write to the cache."""
+    do = f"Free up disk space, or choose another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return CacheRefused("The cache folder is full.", str(path.parent), do)
     reason = error.strerror or str(error)
-    return CacheRefused(f"The cache folder cannot be written: {reason}.", str(path.parent), do)
+    return CacheRefused(f"Cannot write to the cache folder: {reason}.", str(path.parent), do)
 
 
 def open_store() -> FileStore:
-    """Returns the store from the environment; a private temporary one if its folder cannot be written."""
+    """Returns the cache in the configured folder, or in a private temporary one if that is not writable."""
     remove_abandoned()
     folder = _wanted_folder()
     limit = _limit_bytes()
     if folder is not None:
         try:
             store = FileStore(folder, limit)
-            # Rights alone say too little: a file system may be read-only, and root may write anywhere.
+            # Tested by writing: a file system may be read-only, and root ignores permissions.
             with tempfile.TemporaryFile(dir=folder):
                 return store
         except OSError as error:
-            log.warning("The cache folder %s cannot be used (%s); a temporary one is used.", folder, error)
+            log.warning("Cannot use the cache folder %s (%s). Using a temporary one.", folder, error)
     private = PrivateFolder()
     store = FileStore(private.path, limit, is_private=True)
     weakref.finalize(store, private.remove)
@@ -238,7 +240,7 @@ def _wanted_folder() -> Path | None:
 
 
 def _make(folder: Path) -> None:
-    # 0700: a trace names paths and operators of somebody's work.
+    # Mode 0700, because traces contain private paths and names.
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
@@ -264,6 +266,6 @@ def _user_cache() -> Path:
 def _remove(path: Path) -> bool:
     try:
         path.unlink()
-    except OSError:  # on Windows a mapped file cannot go while it is open
+    except OSError:  # Windows cannot delete a mapped file while it is open
         return False
     return True

@@ -1,7 +1,7 @@
 """Checksums of cached files.
 
-CRC-32, because it runs at every start and detects accidents. It is no protection against attacks; the cache folder
-belongs to the user (mode 0700).
+CRC-32 is fast enough for every start and detects accidental damage. It does not protect against attacks; the cache
+folder is accessible only to the user (mode 0700).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from isal import isal_zlib
 Content = TypeVar("Content", bytes, memoryview)
 _BLOCK_BYTES = 1024 * 1024
 _DIGITS = 8
-# Bytes that ``stamp`` appends to a file.
+# Number of bytes that ``stamp`` appends.
 STAMP_BYTES = _DIGITS + 1
 
 
 class Seal(NamedTuple):
-    """Size and checksum of a complete file."""
+    """Size and CRC-32 of a complete file."""
 
     size_bytes: int
     crc32: int
 
 
 def seal_of(path: Path | str) -> Seal:
-    """Returns the seal of a file. Raises OSError."""
+    """Computes size and checksum of a file. Raises OSError."""
     size, crc = 0, 0
     block = memoryview(bytearray(_BLOCK_BYTES))
     with Path(path).open("rb", buffering=0) as stream:
@@ -37,28 +37,28 @@ def seal_of(path: Path | str) -> Seal:
     return Seal(size, crc)
 
 
-def sealed(body: bytes) -> bytes:
-    """Returns a small content with its checksum in front."""
+def with_checksum(body: bytes) -> bytes:
+    """Returns ``body`` with its checksum in front."""
     return b"%08x\n" % isal_zlib.crc32(body) + body
 
 
-def unsealed(content: Content) -> Content:
-    """Returns the content given to ``sealed``. Raises ValueError if it is damaged."""
+def without_checksum(content: Content) -> Content:
+    """Removes and verifies the checksum that ``sealed`` added. Raises ValueError if the content is damaged."""
     body = content[_DIGITS + 1 :]
     if content[: _DIGITS + 1] != b"%08x\n" % isal_zlib.crc32(body):
         raise ValueError("The checksum does not match.")
     return body
 
 
-def stamp(path: Path | str) -> None:
+def append_checksum(path: Path | str) -> None:
     """Appends its checksum to a file. Raises OSError."""
     crc = seal_of(path).crc32
     with Path(path).open("ab") as stream:
         stream.write(b"%08x\n" % crc)
 
 
-def is_stamped(path: Path | str) -> bool:
-    """Returns whether a file is unchanged since ``stamp``. Raises OSError."""
+def has_valid_checksum(path: Path | str) -> bool:
+    """Returns whether the checksum at the end of a file matches. Raises OSError."""
     crc, block = 0, memoryview(bytearray(_BLOCK_BYTES))
     with Path(path).open("rb", buffering=0) as stream:
         left = stream.seek(0, os.SEEK_END) - STAMP_BYTES

@@ -1,8 +1,8 @@
-"""Cloud addresses as users write them, translated for fsspec.
+"""Cloud URLs and their settings for fsspec.
 
-Each library finds its own credentials; without any, access is anonymous, as for public buckets. This module adds
-settings that torch-tb-profiler documented and the libraries ignore: ``S3_ENDPOINT``, ``S3_USE_HTTPS``,
-``S3_VERIFY_SSL``, ``AWS_REGION``, and the plain https address of Azure.
+Each library finds its own credentials; without any, access is anonymous, as for public buckets. This module
+supports settings that torch-tb-profiler documented but the libraries ignore: ``S3_ENDPOINT``, ``S3_USE_HTTPS``,
+``S3_VERIFY_SSL``, ``AWS_REGION``, and plain https addresses of Azure.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import msgspec
 
 from tb_plugin.storage.secrets import remember
 
-# Scheme -> the extra of this package that installs its file system.
+# Scheme -> package extra that installs its file system.
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
-# Attempts of one request to S3; gcsfs and adlfs have their own numbers, see docs/cloud.md.
+# Attempts per request to S3. gcsfs and adlfs have their own limits (docs/cloud.md).
 REQUEST_ATTEMPTS = 3
 _BLOB_HOST = ".blob.core."
 _NO = ("0", "false", "no", "off")
 _AZURE_BLOCKS = 4
 _AZURE_SCOPE = "https://storage.azure.com/.default"
-# The default of gcsfs asks for the bucket type over gRPC with credentials, which takes a minute with an emulator.
+# By default, gcsfs requests the bucket type over gRPC with credentials, which takes a minute with an emulator.
 _GCS_WITHOUT_GRPC = "gcsfs.core:GCSFileSystem"
 _HADOOP = ("libhdfs", "libjvm")
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A URL for fsspec, and the options of its file system.
+    """A URL and the options of its fsspec file system.
 
-    ``file_system`` is "module:class" if it is not the fsspec default of the scheme.
+    ``file_system`` is "module:class" if it differs from the fsspec default for the scheme.
     """
 
     url: str
@@ -47,7 +47,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def address_of(url: str, anonymous: bool = False) -> Address:
-    """Returns the address of a URL with a scheme; ``anonymous`` requests without credentials."""
+    """Returns the fsspec address of a URL. ``anonymous`` means access without credentials."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     if parts.password:
@@ -55,7 +55,7 @@ def address_of(url: str, anonymous: bool = False) -> Address:
     if _is_blob(parts):
         return _blob(url, anonymous)
     if EXTRAS.get(scheme) == "gcs":
-        # An emulator has no accounts.
+        # Emulators have no accounts.
         anonymous = anonymous or bool(os.environ.get("STORAGE_EMULATOR_HOST"))
         return Address(url, _gcs(anonymous), _GCS_WITHOUT_GRPC if anonymous else "")
     options = _OPTIONS.get(EXTRAS.get(scheme, ""))
@@ -63,20 +63,20 @@ def address_of(url: str, anonymous: bool = False) -> Address:
 
 
 def extra_of(url: str) -> str | None:
-    """Returns the extra that installs the file system of a URL, if there is one."""
+    """Returns the package extra that installs the file system of a URL, or None."""
     parts = urlsplit(url)
     return "azure" if _is_blob(parts) else EXTRAS.get(parts.scheme.lower())
 
 
 def lacks_credentials(error: BaseException) -> bool:
-    """Returns whether a library found no credentials at all; false for wrong credentials."""
+    """Returns whether an error means that no credentials were found; False for wrong credentials."""
     return any(_says_none(cause) for cause in _chain(error))
 
 
 def shorten_pauses(fs: Any) -> None:
-    """Makes the Azure library retry after 3, 5 and 9 s (±2 s) instead of 18, 24 and 42 s.
+    """Shortens the retry pauses of the Azure library to 3, 5 and 9 s, from 18, 24 and 42 s.
 
-    adlfs does not pass such a setting on. If its client changes, the long pauses return.
+    adlfs has no option for this. If its client changes, the long pauses return.
     """
     client = getattr(fs, "service_client", None)
     policy = getattr(getattr(client, "_config", None), "retry_policy", None)
@@ -85,16 +85,16 @@ def shorten_pauses(fs: Any) -> None:
 
 
 def check_credentials(fs: Any) -> None:
-    """Raises an error for ``lacks_credentials`` if adlfs would use default credentials and there are none.
+    """Raises an error if adlfs would use Azure default credentials but there are none.
 
-    Otherwise the Azure library searches for them for a minute.
+    Without this check, the Azure library searches for them for a minute.
     """
     if (credential := getattr(fs, "sync_credential", None)) is not None:
         credential.get_token(_AZURE_SCOPE)
 
 
 def lacks_hadoop(error: BaseException) -> bool:
-    """Returns whether pyarrow could not load the native client of Hadoop."""
+    """Returns whether an error means that pyarrow could not load the native Hadoop client."""
     return any(library in str(cause) for cause in _chain(error) for library in _HADOOP)
 
 
@@ -106,9 +106,9 @@ def _says_none(error: BaseException) -> bool:
     match type(error).__name__:
         case "NoCredentialsError":  # botocore
             return True
-        case "DefaultCredentialsError":  # google-auth; also for a file that is named and cannot be read
+        case "DefaultCredentialsError":  # google-auth; also if the named file cannot be read
             return "credentials were not found" in str(error)
-        case "ClientAuthenticationError":  # azure-core; a server that refuses gives a response with it
+        case "ClientAuthenticationError":  # azure-core; a rejection by the server has a response
             return getattr(error, "response", None) is None
     return False
 
@@ -143,18 +143,18 @@ def _s3(anonymous: bool) -> dict[str, Any]:
 def _gcs(anonymous: bool) -> dict[str, Any]:
     from aiohttp import ClientTimeout
 
-    # Without this, aiohttp ends a download after five minutes, however well it goes.
+    # By default, aiohttp aborts every download after five minutes.
     options: dict[str, Any] = {
         "requests_timeout": ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
     }
-    # Looking for Google's metadata server is tried once, for three seconds; it answers at once where there is one.
+    # Search for Google's metadata server only once, for three seconds.
     os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
-    # Left to itself, gcsfs tries the metadata server for half a minute more before it goes on without credentials.
+    # By default, gcsfs tries the metadata server for half a minute more before it continues without credentials.
     return {**options, "token": "anon" if anonymous else "google_default"}
 
 
 def _azure(anonymous: bool) -> dict[str, Any]:
-    # Left to itself, adlfs asks for all blocks of a file at once, and cannot say how much of it has come.
+    # By default, adlfs requests all blocks of a file at once and reports no progress.
     options: dict[str, Any] = {
         "connection_timeout": CONNECT_SECONDS,
         "read_timeout": READ_SECONDS,
@@ -170,10 +170,10 @@ def _blob(url: str, anonymous: bool) -> Address:
     options["account_host"] = parts.hostname
     if parts.query:
         remember(parts.query)
-        # As a connection string: it wins over one in the environment, which may be of another account.
+        # A connection string takes precedence over one in the environment, which may be for another account.
         options["connection_string"] = f"BlobEndpoint=https://{parts.hostname};SharedAccessSignature={parts.query}"
     return Address(f"abfs://{unquote(parts.path).strip('/')}", options)
 
 
-# Extra -> options of its file system.
+# Package extra -> function that returns the options of its file system.
 _OPTIONS: dict[str, Callable[[bool], dict[str, Any]]] = {"s3": _s3, "azure": _azure}

@@ -1,6 +1,6 @@
-"""Log directories on any file system, and their files.
+"""Log directories on any file system.
 
-fsspec is imported inside functions because TensorBoard imports the plugin at every start.
+fsspec is imported inside functions, because TensorBoard imports the plugin at every start.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from tb_plugin.storage.urls import SCHEME, expand, scheme_of
 
 log = logging.getLogger("torch_trace")
 
-# Names under which a store reports the version of an object; the first one is enough.
+# Keys under which storages report the version of an object, preferred first.
 _VERSIONS = ("generation", "ETag", "etag", "md5Hash", "content_md5")
-# Names of times, for stores that report nothing better.
+# Keys of modification times, for storages without versions.
 _CHANGES = ("mtime", "LastModified", "last_modified", "updated")
 _BLOCK_BYTES = 1024 * 1024
-# Seconds after which a listing is reported as unreachable; its late answer is still used.
+# Seconds after which a listing is reported as unreachable. A late result is still used.
 LIST_SECONDS = 20.0
-# Attempts of a whole copy, besides the retries of each library.
+# Attempts to copy a file, in addition to the retries of each library.
 COPY_ATTEMPTS = 3
 _PAUSE_SECONDS = 0.5
 _LONGEST_REASON = 300
 
 
 class _Broken(Exception):
-    """An interrupted copy; ``error`` is the error of the library."""
+    """An interrupted copy. ``error`` is the error of the library."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -50,9 +50,10 @@ class _Broken(Exception):
 
 
 class Folder:
-    """A log directory, or a single file.
+    """A log directory or a single file.
 
-    ``url`` and ``locate`` are for messages: as written, expanded, without credentials. Methods return the bytes.
+    ``url`` is for messages: it is expanded and contains no credentials. Methods return the stored bytes, without
+    decompression.
     """
 
     def __init__(self, url: str) -> None:
@@ -61,16 +62,16 @@ class Folder:
         self.url = self._real if self.is_local else redact(self._real)
         self._anonymous = False
         self._answered = False
-        """Whether any listing succeeded, so that the credentials are valid."""
+        """Whether any listing has succeeded, so that the credentials are known to be valid."""
         self._listing: Future[dict[str, dict[str, Any]]] | None = None
         self._is_file = False
-        """Whether the last listing of a remote place reported a single file."""
+        """Whether the remote URL is a single file, according to the last listing."""
         self._told = False
-        """Whether the log already reports that links are refused."""
+        """Whether the refused links were logged already."""
 
     @property
     def name(self) -> str:
-        """Returns the base name of the directory; for a single file, that of its parent directory."""
+        """Returns the name of the directory, or of the parent directory of a single file."""
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
             return (path.parent if path.is_file() else path).name or "root"
@@ -81,13 +82,11 @@ class Folder:
 
     @property
     def is_file(self) -> bool:
-        """Returns whether it is a single file; for a remote place, according to the last listing."""
+        """Returns whether it is a single file. For a remote URL, this is known only after a listing."""
         return Path(self.url).is_file() if self.is_local else self._is_file
 
     def list(self) -> Listing:
-        """Returns all files below. Raises NotFoundError when the path does not exist, StorageError when it cannot be
-        read.
-        """
+        """Lists all files recursively. Raises NotFoundError, StorageError."""
         if self.is_local:
             return self._list_local()
         return self._list_remote()
@@ -105,7 +104,7 @@ class Folder:
     def address(self) -> str:
         """Returns an address with which another process can open the directory.
 
-        It may contain credentials: never put it into a message.
+        It may contain credentials, so never put it into a message.
         """
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
@@ -119,17 +118,17 @@ class Folder:
             from tb_plugin.storage.writing import write_below
 
             write_below(fs, root, path, content)
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             raise self._refused(error, path) from error
 
     def located(self, file: StoredFile) -> Located:
-        """Returns a listed file of a local directory in a form that guards against replaced files."""
+        """Returns a listed local file, with the data to detect that it was replaced."""
         path = self.locate(file.path)
         is_root = path == self.url or follows_links()
         return Located(path, "" if is_root else os.path.realpath(self.url), file.fingerprint)
 
     def open(self, file: StoredFile) -> BinaryIO:
-        """Returns the stored bytes of a listed file. Raises StorageError, also if the file was replaced."""
+        """Opens a listed file for reading, without decompression. Raises StorageError, also if it was replaced."""
         if self.is_local:
             return open_local(self.located(file))
         if not self._is_still(file):
@@ -139,11 +138,11 @@ class Folder:
         fs, place = self._place(file.path)
         try:
             return cast(BinaryIO, fs.open(place, "rb", block_size=_BLOCK_BYTES))
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             raise self._refused(error, file.path) from error
 
     def head(self, file: StoredFile, size_bytes: int) -> bytes:
-        """Returns the first bytes of a listed, non-empty file. Raises StorageError."""
+        """Returns the first ``size_bytes`` of a non-empty file, without decompression. Raises StorageError."""
         if self.is_local:
             with self.open(file) as stream:
                 return stream.read(size_bytes)
@@ -151,25 +150,26 @@ class Folder:
         fs, place = self._place(path)
         try:
             return cast(bytes, fs.cat_file(place, start=0, end=size_bytes))
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             raise self._refused(error, path) from error
 
     def copy(self, file: StoredFile, target: Path, watch: Callable[[int], None] = lambda done_bytes: None) -> None:
-        """Streams a listed remote file into a local path; ``watch`` gets the bytes done, and may raise to stop.
+        """Copies a remote file to the local path ``target``.
 
-        An interrupted or short copy is repeated: libraries retry requests, but not all of them restart a broken stream.
-        Raises StorageError, also if the file was replaced.
+        ``watch`` receives the bytes copied so far; it may raise an error to stop the copy. An interrupted or
+        incomplete copy is repeated, because not all libraries resume a broken stream. Raises StorageError, also if
+        the file was replaced.
         """
         for attempt in range(COPY_ATTEMPTS):
             if attempt:
-                # Jitter, so that the workers of a run do not ask again all at once.
+                # Random delay, so that workers do not retry simultaneously.
                 time.sleep(_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
             try:
                 whole = self._download(file, target, watch)
             except _Broken as broken:
                 failure = self._refused(broken.error, file.path)
                 continue
-            # Also after a good copy: it would be kept as what the listing said, and may be what came after it.
+            # Checked after a complete copy too: the file may have changed after it was listed.
             if not self._is_still(file):
                 what, do = "The file changed while it was copied.", "It will be listed again automatically."
                 raise StorageError(what, self.locate(file.path), do)
@@ -180,9 +180,9 @@ class Folder:
         raise failure
 
     def _download(self, file: StoredFile, target: Path, watch: Callable[[int], None]) -> bool:
-        """One stream to ``target``; whether it has the right size.
+        """Copies the file once. Returns whether the size is right.
 
-        Raises _Broken when it breaks after it began, StorageError when it does not begin, and what ``watch`` raises.
+        Raises _Broken if the stream breaks, StorageError if it cannot be opened, and the errors of ``watch``.
         """
         from fsspec.callbacks import Callback
 
@@ -190,7 +190,7 @@ class Folder:
             most = 0
 
             def call(self, *args: object, **kwargs: object) -> None:
-                # Blocks come side by side, and a library that begins anew counts from zero or on.
+                # Blocks arrive in parallel, and after a retry some libraries count from zero.
                 self.most = min(max(self.most, self.value), file.size)
                 watch(self.most)
 
@@ -200,30 +200,33 @@ class Folder:
             fs.get_file(place, str(target), callback=watching)
         except TorchTraceError:
             raise
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             if watching.value and getattr(error, "errno", None) != errno.ENOSPC:
                 raise _Broken(error) from error
             raise self._refused(error, file.path) from error
         return target.stat().st_size == file.size
 
     def _is_still(self, file: StoredFile) -> bool:
-        """Whether the store still has the listed version of a file; true where it states none. Raises StorageError."""
+        """Returns whether the file still has the listed version; True if the storage has no versions.
+
+        Raises StorageError.
+        """
         fs, place = self._place(file.path)
         try:
-            fs.invalidate_cache()  # the libraries keep what a listing said
+            fs.invalidate_cache()  # libraries cache listings
             info = fs.info(place)
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             raise self._refused(error, file.path) from error
-        # Times are no help: some backends write them in one way in a listing and in another way here.
+        # Times are not compared, because some backends format them differently here.
         return (
             not any(info.get(key) for key in _VERSIONS)
             or _remote_file(place, place, info).fingerprint == file.fingerprint
         )
 
     def _place(self, path: str = "") -> tuple[Any, str]:
-        """The file system, and the place on it of a listed file or of the directory. Raises StorageError."""
+        """Returns the fsspec file system and the path on it. Raises StorageError."""
         fs, root = _filesystem(self._real, self._anonymous)
-        # Joined here and not as a URL: a name may hold "?", "#" or "%".
+        # Not joined as a URL, because a name may contain "?", "#" or "%".
         return fs, f"{root.rstrip('/')}/{path}" if path and self.locate(path) != self.url else root
 
     def _refused(self, error: Exception, path: str = "") -> StorageError:
@@ -246,7 +249,7 @@ class Folder:
         if refused and not self._told:
             self._told = True
             log.warning(
-                "%d symbolic links lead out of %s and are not followed; %s=1 allows it.",
+                "%d symbolic links lead out of %s and are not followed. Set %s=1 to follow them.",
                 refused,
                 self.url,
                 LINKS_VARIABLE,
@@ -263,11 +266,11 @@ class Folder:
             root, found = self._find()
         except StorageError as error:
             if not self._anonymous and clouds.lacks_credentials(error):
-                # A public bucket needs none. It stays so: to look for them takes seconds at every listing.
+                # A public bucket. Later listings stay anonymous, because searching for credentials takes seconds.
                 self._anonymous = True
                 return self._list_remote()
             if self._anonymous and self._listing is None:
-                # Not public, so they are looked for again: the role of a machine may come late.
+                # Not a public bucket. Credentials are searched again, because those of a cloud machine may appear later.
                 self._anonymous = False
                 _filesystem(self._real, True)[0].clear_instance_cache()
             raise
@@ -276,7 +279,7 @@ class Folder:
         return Listing(tuple(sorted(files, key=lambda f: f.path)))
 
     def _find(self) -> tuple[str, dict[str, dict[str, Any]]]:
-        """Lists recursively in a separate thread: an unreachable store must not block the scan for minutes."""
+        """Lists recursively in a separate thread, because an unreachable storage may block for minutes."""
         fs, root = self._place()
         if self._listing is None:
             self._listing = Future()
@@ -296,7 +299,7 @@ class Folder:
         except FileNotFoundError as error:
             self._listing = None
             raise NotFoundError("The path does not exist.", self.url, "Check the log directory.") from error
-        except Exception as error:  # every backend raises its own
+        except Exception as error:  # each backend has its own errors
             self._listing = None
             raise self._refused(error) from error
         self._listing, self._answered = None, True
@@ -304,17 +307,17 @@ class Folder:
 
 
 class FileSource:
-    """The bytes of one profile with located files: name -> local file (a ``readers.Source``)."""
+    """The files of one profile as a ``readers.Source``. ``paths`` maps names to local files."""
 
     def __init__(self, paths: Mapping[str, str | Located]) -> None:
         self._paths = dict(paths)
 
     def names(self) -> Sequence[str]:
-        """Names of the files, relative to the profile."""
+        """Returns the file names, relative to the profile."""
         return tuple(self._paths)
 
     def open(self, name: str) -> BinaryIO:
-        """Returns the stored bytes of one file. Raises StorageError."""
+        """Opens one file for reading, without decompression. Raises StorageError."""
         return open_local(self._paths[name])
 
     def size(self, name: str) -> int:
@@ -323,7 +326,10 @@ class FileSource:
 
 
 def open_local(path: str | Located) -> BinaryIO:
-    """Returns the stored bytes of a local file. Raises StorageError, also if it is not regular or was replaced."""
+    """Opens a local file for reading, without decompression.
+
+    Raises StorageError, also if it is not a regular file or was replaced.
+    """
     try:
         return open_regular(path)
     except OSError as error:
@@ -340,14 +346,14 @@ def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is
         found = fs.find(root, detail=True)
         if not found and not fs.exists(root):
             raise FileNotFoundError(root)
-        # adlfs answers a list of names when the root is a file.
+        # adlfs returns a list of names if the root is a file.
         answer.set_result(found if isinstance(found, dict) else {str(path): fs.info(path) for path in found})
-    except BaseException as error:  # the edge of a thread: whoever waits gets it
+    except BaseException as error:  # top level of a thread: the caller raises it
         answer.set_exception(error)
 
 
 def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
-    """The fsspec file system of a URL and the path on it. Raises StorageError."""
+    """Returns the fsspec file system of a URL and the path on it. Raises StorageError."""
     import fsspec
 
     scheme = scheme_of(url) or "file"
@@ -356,7 +362,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
 
     try:
         address = clouds.address_of(url, anonymous)
-        # What a person configured for fsspec (FSSPEC_S3_ANON=1, ...) wins.
+        # Settings for fsspec in the environment (FSSPEC_S3_ANON=1, ...) take precedence.
         configured = fsspec.config.conf.get(scheme, {})
         options = {name: value for name, value in address.options.items() if name not in configured}
         if address.file_system:
@@ -375,7 +381,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
         if scheme in fsspec.available_protocols() or clouds.extra_of(url):
             raise _refused(url, error) from error
         raise StorageError(f"No file system is known for {scheme}://.", redact(url), redact(str(error))) from error
-    except Exception as error:  # a library may look for credentials or a native library at once
+    except Exception as error:  # a library may search for credentials or a native library now
         if clouds.lacks_hadoop(error):
             what = f"{scheme}:// needs Hadoop's client (libhdfs) and Java."
             do = "Install both and set HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob)."
@@ -389,7 +395,7 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
     base = root.strip("/")
     relative = path.strip("/")
     relative = relative.rpartition("/")[2] if relative == base else relative.removeprefix(base).lstrip("/")
-    # Which content it is; times only where the store states nothing better, that of creation last.
+    # The version identifies the content; times are used only without versions, creation time last.
     stated = [str(info[key]) for key in (*_VERSIONS, *_CHANGES, "created") if info.get(key)]
     changed = next((info[key] for key in (*_CHANGES, "created") if info.get(key)), None)
     from tb_plugin.storage.times import nanoseconds
@@ -399,9 +405,9 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
 
 def _refused(url: str, error: Exception) -> StorageError:
     if getattr(error, "errno", None) == errno.ENOSPC:
-        do = "Free space, or choose another folder with TORCH_TRACE_CACHE."
+        do = "Free up disk space, or choose another folder with TORCH_TRACE_CACHE."
         return StorageError("No space is left for the local copy.", redact(url), do)
     reason = redact(getattr(error, "strerror", None) or str(error) or type(error).__name__)
     reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")
-    do = "Check that it exists, that you may read it, and that the storage can be reached."
-    return StorageError(f"The storage refused: {reason}.", redact(url), do)
+    do = "Check that it exists, that you have read access, and that the storage is reachable."
+    return StorageError(f"The storage reported an error: {reason}.", redact(url), do)

@@ -1,7 +1,6 @@
-"""Listing of local directories, each real directory once.
+"""Listing of local directories.
 
-It uses ``os.scandir`` because fsspec neither resolves links nor identifies directories, and a log directory is listed
-every few seconds.
+It uses ``os.scandir``: fsspec does not resolve links, and is too slow for a listing every few seconds.
 """
 
 from __future__ import annotations
@@ -16,27 +15,26 @@ import msgspec
 from tb_plugin import settings
 from tb_plugin.storage.listing import Listing, StoredFile, Unlisted
 
-# ``1`` follows symbolic links that lead out of the log directory.
+# The value ``1`` allows symbolic links that lead out of the log directory.
 LINKS_VARIABLE = settings.FOLLOW_LINKS.name
-LEADS_OUT = f"A symbolic link that leads out of the log directory. {LINKS_VARIABLE}=1 allows it."
+LEADS_OUT = f"A symbolic link that leads out of the log directory. Set {LINKS_VARIABLE}=1 to follow it."
 
 
 def fingerprint(status: os.stat_result) -> str:
-    """Returns a text that changes whenever the content may have changed."""
+    """Returns a text that changes whenever the content of the file may have changed."""
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
 def follows_links() -> bool:
-    """Returns whether the environment allows links that lead out of the log directory."""
+    """Returns whether the environment allows links to targets outside the log directory."""
     return os.environ.get(LINKS_VARIABLE, "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def walk(root: str) -> Listing:
-    """Returns all regular files under ``root``. The listing reports unreadable entries and links that lead out of
-    it.
+    """Lists all regular files under ``root``, unreadable entries and refused links.
 
-    Linked directories are followed after all plain directories, so that a directory is listed under its own name; each
-    is entered once, which also ends loops.
+    Each real directory is listed once, which also ends link cycles. Linked directories come last, so that a
+    directory is listed under its own path.
     """
     walk = _Walk("" if follows_links() else os.path.realpath(root))
     entered: set[tuple[int, int]] = set()
@@ -57,18 +55,18 @@ def walk(root: str) -> Listing:
 
 
 def stat_file(path: str) -> StoredFile:
-    """Returns one regular file as if it were a log directory. Raises OSError."""
+    """Returns a single regular file. Raises OSError."""
     status = Path(path).stat()
     return StoredFile(Path(path).name, status.st_size, fingerprint(status), status.st_mtime_ns)
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Returns whether a path is in a folder (or is it); both as returned by ``os.path.realpath``."""
+    """Returns whether ``path`` is ``folder`` or inside it. Both must come from ``os.path.realpath``."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 class _Walk(msgspec.Struct):
-    """A listing in progress. ``inside`` is empty if links may lead out."""
+    """A listing in progress. ``inside`` is empty if links to outside targets are allowed."""
 
     inside: str
     files: list[StoredFile] = msgspec.field(default_factory=list)
@@ -77,7 +75,6 @@ class _Walk(msgspec.Struct):
     links: deque[str] = msgspec.field(default_factory=deque)
 
     def place(self, entry: os.DirEntry[str], parent: str) -> None:
-        """Sorts one directory entry into files, directories to enter, and links to enter last."""
         relative = f"{parent}/{entry.name}" if parent else entry.name
         if (shown := _printable_name(relative)) != relative:
             self.unlisted.append(Unlisted(shown, "The name is not valid UTF-8."))
@@ -94,7 +91,7 @@ class _Walk(msgspec.Struct):
         except OSError as error:
             self.unlisted.append(Unlisted(relative, _reason(error)))
             return
-        # Pipes and sockets would block whoever opens them.
+        # Pipes and sockets are skipped, because reading them would block.
         if stat.S_ISREG(status.st_mode):
             self.files.append(StoredFile(relative, status.st_size, fingerprint(status), status.st_mtime_ns))
 

@@ -1,7 +1,7 @@
-"""Opening local files safely if others can replace them.
+"""Safe opening of local files that other users may replace.
 
-A log directory may be writable for others. Between listing and reading, a file may become a link to another place, a
-pipe that blocks its reader, or another file.
+Other users may be able to write to a log directory. After it is listed, they could replace a file by a link, a
+blocking pipe or another file.
 """
 
 from __future__ import annotations
@@ -13,28 +13,25 @@ from typing import BinaryIO, NamedTuple
 
 from tb_plugin.storage.local import LEADS_OUT, fingerprint, is_inside
 
-# A pipe without a writer answers at once instead of never. Windows has neither flag.
+# Without O_NONBLOCK, opening a pipe without a writer would block. Windows has neither flag.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 
 
 class Located(NamedTuple):
-    """A local file as listed: path, real directory and content. Empty values accept any."""
+    """A local file as listed: path, real directory and fingerprint. Empty values accept any."""
 
     path: str
     inside: str = ""
     fingerprint: str = ""
 
     def __fspath__(self) -> str:
-        """Returns the path."""
         return self.path
 
 
 def open_regular(file: str | Located) -> BinaryIO:
-    """Opens a regular file for reading, and checks that it is the listed one. Raises OSError with a reason for
-    users.
-    """
+    """Opens a regular file for reading, if it is still the listed one. Raises OSError with a user-facing reason."""
     wanted = file if isinstance(file, Located) else Located(file)
     descriptor = _open_beneath(wanted.path, wanted.inside) if wanted.inside else os.open(wanted.path, _READ)
     try:
@@ -50,9 +47,10 @@ def open_regular(file: str | Located) -> BinaryIO:
 
 
 def _open_beneath(path: str, inside: str) -> int:
-    """Opens what a path leads to when that lies in the directory ``inside``. Raises OSError.
+    """Opens a path if its target is inside the directory ``inside``. Raises OSError.
 
-    The directories on the way are opened one from the other and no link is followed, so that no swap leads out.
+    Each directory is opened relative to its parent, without following links, so that a replaced directory cannot
+    lead outside ``inside``.
     """
     real = os.path.realpath(path)
     if not is_inside(real, inside):

@@ -1,7 +1,7 @@
 """Removal of credentials from error messages and logs.
 
-It removes known values (secret variables, tokens given in a URL) and everything that looks like a credential
-(signatures, keys, headers, queries of URLs), such as a token that a library fetched itself.
+It removes known secrets (from environment variables and URLs) and anything that looks like a credential:
+signatures, keys, headers and URL queries.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LIBRARIES = (
     "urllib3",
     "asyncio",
 )
-# Libraries that log a traceback for each failed request, at each scan while a store is unreachable.
+# Libraries that log a traceback for each failed request, also for scans of an unreachable storage.
 _NOISY = ("s3fs", "gcsfs", "adlfs")
 # Minimum length of a secret, in characters; shorter values would hide parts of ordinary words.
 _MIN_SECRET_LENGTH = 6
@@ -53,12 +53,12 @@ _NAMED = re.compile(
     r"(?i)\b((?:AccountKey|SharedAccessSignature|sig|signature|X-Amz-[\w-]+|Key-Pair-Id|AWSAccessKeyId|"
     r"[\w-]*token|[\w-]*password|[\w-]*secret[\w-]*)['\"]?\s*[=:]\s*b?['\"]?)[^&;,\s'\"<>]+"
 )
-# Secrets that were given in a URL.
+# Secrets from URLs.
 _seen: dict[str, None] = {}
 
 
 def remember(text: str) -> None:
-    """Hides a secret from now on, and keys and signatures in it, in any encoding."""
+    """Redacts a secret, and the keys and signatures in it, from now on and in any encoding."""
     for part in (text, *_PARTS.findall(text)):
         for form in (part, unquote(part), quote(unquote(part), safe="")):
             if len(form) >= _MIN_SECRET_LENGTH:
@@ -66,7 +66,7 @@ def remember(text: str) -> None:
 
 
 def redact(text: str) -> str:
-    """Returns a text without user:password, queries of URLs, signatures, keys and known secrets."""
+    """Removes user names, passwords, URL queries, signatures, keys and known secrets from a text."""
     for value in _known_secrets():
         text = text.replace(value, HIDDEN)
     text = _USER.sub(rf"\1{HIDDEN}@", text)
@@ -76,26 +76,26 @@ def redact(text: str) -> str:
 
 
 def clean_logs() -> None:
-    """Removes credentials from log records of the libraries from now on. Levels do not change."""
+    """Redacts the log records of storage libraries from now on. Log levels do not change."""
     for name in LIBRARIES:
         logger = logging.getLogger(name)
         if not any(isinstance(handler, Redactor) for handler in logger.handlers):
-            # First, also before a handler that a library gives itself (S3FS_LOGGING_LEVEL).
+            # Placed before a handler that a library adds itself (S3FS_LOGGING_LEVEL).
             logger.handlers.insert(0, Redactor())
 
 
 class Redactor(logging.Handler):
-    """Cleans records of a logger and its children before handlers of parent loggers get them.
+    """Redacts records of a logger and its children before other handlers receive them.
 
-    A filter would get only the records of the logger itself, not those of ``gcsfs.credentials``. Tracebacks of noisy
-    libraries are shown only at DEBUG; StorageError informs the user.
+    A filter would miss the records of child loggers such as ``gcsfs.credentials``. Tracebacks of verbose libraries
+    are shown only at DEBUG level, because StorageError already informs the user.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Rewrites the record in place; parent handlers print it."""
+        """Redacts the record in place. Handlers of parent loggers print it."""
         try:
             text = record.getMessage()
-        except (TypeError, ValueError):  # a library that formats wrongly
+        except (TypeError, ValueError):  # wrong format arguments in a library
             text = f"{record.msg} {record.args}"
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
@@ -106,7 +106,7 @@ class Redactor(logging.Handler):
                 record.exc_text = redact("".join(traceback.format_exception(error)))
         record.exc_info = None
         record.msg, record.args = redact(text), None
-        # Python prints what no handler took; with this one there is always a handler.
+        # Python prints records without any handler. This logger always has one, so they are printed here.
         last = logging.lastResort
         if last is not None and record.levelno >= last.level and not logging.getLogger().handlers:
             last.handle(record)

@@ -1,4 +1,4 @@
-"""Times as reported by storages."""
+"""Timestamps from storage systems."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SECOND = 1_000_000_000
 
 
 def nanoseconds(stated: object) -> int | None:
-    """Returns a reported time (datetime, ISO 8601 or seconds) as nanoseconds since 1970; None for others."""
+    """Converts a datetime, ISO 8601 text or seconds to nanoseconds since 1970; returns None for anything else."""
     if isinstance(stated, str):
         try:
             stated = datetime.fromisoformat(stated)
@@ -16,7 +16,7 @@ def nanoseconds(stated: object) -> int | None:
             return None
     if isinstance(stated, datetime):
         aware = stated if stated.tzinfo is not None else stated.replace(tzinfo=UTC)
-        # Whole microseconds: as a float of seconds the time of today has none.
+        # Whole microseconds: today's time as a float of seconds is not precise enough.
         since = aware - datetime(1970, 1, 1, tzinfo=UTC)
         return (since.days * 86_400 + since.seconds) * _SECOND + since.microseconds * 1000
     if isinstance(stated, int | float) and not isinstance(stated, bool) and 0 <= stated < 1e11:

@@ -1,4 +1,4 @@
-"""Addresses of log directories as users write them."""
+"""Paths and URLs of log directories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]*)://")
 
 
 def expand(url: str) -> str:
-    """Returns a path with ``~`` and ``$VARS`` expanded and no trailing slash; URLs of other schemes as they are."""
+    """Expands ``~`` and ``$VARS`` in a local path and removes a trailing slash. URLs are returned unchanged."""
     for prefix in ("file://", "local://"):
         url = url.removeprefix(prefix)
     if scheme_of(url) is not None:
@@ -19,16 +19,16 @@ def expand(url: str) -> str:
 
 
 def scheme_of(url: str) -> str | None:
-    """Returns ``s3`` of ``s3://bucket``; None for a local path."""
+    """Returns the scheme of a URL, such as ``s3``; None for a local path."""
     match = SCHEME.match(url)
     return match.group(1).lower() if match else None
 
 
 def parse_spec(spec: str) -> list[tuple[str, str]]:
-    """Parses ``name:path,name:path`` of ``--logdir_spec`` into (name, path); the name may be empty."""
+    """Parses ``name:path,name:path`` of ``--logdir_spec`` into (name, path) pairs. Names may be empty."""
     pairs = []
     for item in filter(None, (part.strip() for part in spec.split(","))):
-        # As TensorBoard reads it; a drive letter is only one on Windows.
+        # Same rules as TensorBoard. A drive letter is special only on Windows.
         named = scheme_of(item) is None and ":" in item and item[0] != "/" and not os.path.splitdrive(item)[0]
         name, _, path = item.partition(":") if named else ("", "", item)
         pairs.append((name, path))

@@ -10,15 +10,15 @@ from typing import Any
 
 from tb_plugin.storage.clouds import EXTRAS
 
-# Stores in which an object becomes visible only when complete.
+# Storage schemes in which an object becomes visible only when complete.
 _ATOMIC = {*EXTRAS, "https", "http"}
 
 
 def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
-    """Writes ``root``/``path`` on an fsspec file system, or on this machine for None. Raises what the file system
-    raises.
+    """Writes the file ``path`` below ``root``, on the fsspec file system ``fs`` or locally if it is None.
 
-    The path may be the object name in a store with other writers. Raises ValueError if it leaves the root.
+    Raises the errors of the file system, and ValueError if ``path`` leads outside ``root``: other users may have
+    chosen the name.
     """
     if ".." in re.split(r"[/\\]", path) or PureWindowsPath(path).anchor:
         raise ValueError("a name that leads out of the directory")
@@ -34,7 +34,7 @@ def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
     beside = f"{place}.part-{uuid.uuid4().hex}"
     try:
         fs.pipe_file(beside, content)
-        # Hadoop moves onto nothing that is there; what is lost between the two lines is computed again.
+        # Hadoop does not overwrite when it moves. A file lost between these two lines is computed again.
         if fs.exists(place):
             fs.rm_file(place)
         fs.mv(beside, place)
@@ -46,7 +46,7 @@ def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
 
 def _write_local(target: Path, content: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Without the name of the target: file systems bound names by their bytes, and that one may have as many as they take.
+    # The temporary name does not contain the target name, which may already have the maximum length.
     beside = target.with_name(f".part-{uuid.uuid4().hex}")
     try:
         beside.write_bytes(content)

@@ -1,1 +1,1 @@
-"""HTTP: parse requests, call the service, encode answers."""
+"""HTTP routes: request parsing and response encoding."""

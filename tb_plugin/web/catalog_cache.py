@@ -1,6 +1,6 @@
-"""The encoded catalog, cached until something changes.
+"""The encoded catalog, cached until it changes.
 
-A polling page then costs nothing.
+Pages poll it, so it is not encoded for each request.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tb_plugin.payloads.export import to_json
 from tb_plugin.service.workspace import Workspace
 
 PACK_LEVEL = 4
-# Share of a core for encoding while a profile loads, when the progress changes all the time.
+# Maximum CPU share of encoding while a profile loads and its progress changes constantly.
 _SHARE = 0.1
 
 
 class Body(msgspec.Struct, frozen=True, dict=True):
-    """A body with its cached ETag and gzip form."""
+    """A response body with its cached ETag and gzip form."""
 
     plain: bytes
 
@@ -39,7 +39,7 @@ class Body(msgspec.Struct, frozen=True, dict=True):
 
 
 class CatalogCache:
-    """Caches the answer of ``GET runs``; one thread at a time encodes it again after a change."""
+    """Caches the response of ``GET runs``. After a change, one thread encodes it again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class CatalogCache:
         self._until = 0.0
 
     def of(self, workspace: Workspace) -> Body:
-        """Returns the current catalog."""
+        """Returns the current catalog of a workspace, encoded."""
         with self._lock:
             begun = time.monotonic()
             now = (workspace, workspace.catalog.changes.count)

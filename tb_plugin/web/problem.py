@@ -1,4 +1,4 @@
-"""Errors as JSON with their HTTP status."""
+"""Errors as JSON with an HTTP status."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ log = logging.getLogger("torch_trace")
 
 
 class MethodNotAllowed(UserError):
-    """A request used a method other than GET or HEAD."""
+    """The request method is neither GET nor HEAD."""
 
     status = 405
 
 
 def problem_json(error: BaseException) -> tuple[int, bytes]:
-    """Returns status and body of an error. Unexpected errors are logged with their traceback."""
+    """Returns the HTTP status and JSON body of an error. Unexpected errors are logged with their traceback."""
     if isinstance(error, UserError):
         return error.status, _body(Problem(*(_short(text) for text in (error.what, error.where, error.do))))
     if isinstance(error, Cancelled):
-        return 500, _body(Problem("The request was cancelled.", str(error), "Ask again."))
+        return 500, _body(Problem("The request was cancelled.", str(error), "Repeat the request."))
     log.error("A request failed.", exc_info=error)
-    return 500, _body(Problem("An internal error happened.", "", "See the log of TensorBoard for details."))
+    return 500, _body(Problem("An internal error happened.", "", "See the TensorBoard log for details."))
 
 
 def _short(text: str) -> str:

@@ -1,6 +1,6 @@
-"""Checks on the host and origin of requests (docs/security.md).
+"""Checks of the host and origin of requests (docs/security.md).
 
-A browser gives any page access to the network of its user.
+Any web page can send requests to the user's local network through the browser.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ HOSTS_VARIABLE = settings.HOSTS.name
 
 
 class Forbidden(UserError):
-    """A request came from another site, or used a host name that is not allowed."""
+    """The request came from another site, or used a host name that is not allowed."""
 
     status = 403
 
 
 def check_host(environ: Mapping[str, object], allowed: str | None = None) -> None:
-    """Raises Forbidden if TORCH_TRACE_HOSTS is set and does not list the ``Host``.
+    """Raises Forbidden if TORCH_TRACE_HOSTS is set and does not contain the ``Host`` header.
 
-    A page may point its own name at the address of this server and then read its data (DNS rebinding). Only the user
-    knows the valid names: proxies and tunnels forward theirs.
+    This prevents DNS rebinding: a page could point its own host name at this server and read its data. Proxies and
+    tunnels forward their own names, so only the user can list the valid ones.
     """
     names = os.environ.get(HOSTS_VARIABLE, "") if allowed is None else allowed
     known = [name.strip().lower() for name in names.split(",") if name.strip()]
@@ -38,11 +38,13 @@ def check_host(environ: Mapping[str, object], allowed: str | None = None) -> Non
 def check_site(environ: Mapping[str, object]) -> None:
     """Raises Forbidden if the browser reports that another site sent the request.
 
-    Such a page cannot read the answer, but it could make the server read a trace. Programs and embedded TensorBoard
-    pages do not report another site.
+    Such a site cannot read the response, but it could make the server read a trace. Programs and embedded
+    TensorBoard pages do not report another site.
     """
     if str(environ.get("HTTP_SEC_FETCH_SITE", "")).lower() == "cross-site":
-        raise Forbidden("Requests from pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard itself.")
+        raise Forbidden(
+            "Requests from pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard directly."
+        )
 
 
 def _without_port(host: str) -> str:

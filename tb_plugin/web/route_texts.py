@@ -1,4 +1,4 @@
-"""Routes with parameters and answers, for docs/reference/http.md."""
+"""Descriptions of the HTTP routes, for docs/reference/http.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Route(NamedTuple):
-    """A route below ``/data/plugin/torch_trace/``. Its texts are Markdown."""
+    """A route below ``/data/plugin/torch_trace/``, described in Markdown."""
 
     path: str
     parameters: str
@@ -28,28 +28,28 @@ ROUTES = (
         "P, `start` (0/1, default 1), `retry` (0/1, default 0), `view`",
         (
             "`Profile`; starts loading unless `start=0`; `retry=1` retries after a failure. With "
-            "`view=distributed` a rank with a current [summary](../summaries.md) is `ready` and its "
-            "trace is not read. A rank whose trace is not in the log directory is `ready` for any view, "
-            "but other views answer 404. Polling this route is a lease: after 15 s without a poll, the "
-            "parse is cancelled. For progress see [HTTP interface](../http.md)"
+            "`view=distributed`, a rank with an up-to-date [summary](../summaries.md) is `ready`, and its "
+            "trace is not read. A rank without a trace in the log directory is always `ready`, but other "
+            "views answer 404. Poll this route while you wait: after 15 s without a poll, the parse is "
+            "cancelled. For progress see [HTTP interface](../http.md)"
         ),
     ),
     Route(
         "view/<id>",
         "P, S, `known` (0/1, default 0), and the parameters of the view",
         (
-            "`View` with the first page of its tables. `known=1` applies to views about all workers of a "
-            "run. The answer then uses only data that the service read before. Without such data, or "
-            "after a file changed, the answer is `202` with the state `found`"
+            "`View` with the first page of its tables. `known=1` applies to views of all workers of a run: "
+            "the answer then uses only cached data. If nothing is cached or a file has changed, the answer "
+            "is `202` with the state `found`"
         ),
     ),
     Route(
         "table/<view>/<table>",
         (
-            "P, S, `sort`, `desc` (0/1, default 1), `search` (text, case-insensitive, or `/regex/`), "
-            "`where` (repeatable, `column:value`, exact), `min_<column>`, `max_<column>` (integer "
-            "columns; both ends are included, rows without a value are not), `offset`, `limit` (1..1000, "
-            "default 100), `format` (`json`, `csv`)"
+            "P, S, `sort`, `desc` (0/1, default 1), `search` (text, case-insensitive, or `/regex/`), `where` "
+            "(repeatable, `column:value`, exact), `min_<column>`, `max_<column>` (integer columns, "
+            "inclusive; rows without a value never match), `offset`, `limit` (1..1000, default 100), "
+            "`format` (`json`, `csv`)"
         ),
         "`Table`; `csv` downloads all matching rows with units in the header",
     ),
@@ -57,9 +57,9 @@ ROUTES = (
         "download/original",
         "P",
         (
-            "the stored file, unchanged (`Content-Disposition: attachment`), available once the profile "
-            "is loaded (for a folder, the main file). Before that `202`, or the error of the failed "
-            "profile. 502 when the file has changed since"
+            "the stored file, unchanged (`Content-Disposition: attachment`); for a folder, its main file. "
+            "Until the profile is loaded, the answer is `202`, or the error of the failed load. 502 if the "
+            "file has changed since"
         ),
     ),
     Route(
@@ -73,14 +73,14 @@ ROUTES = (
     Route(
         "download/stacks",
         (
-            "P, S, `of` (`both`, `python`, `operators`), `weight` (`host`, `device`), `thread` "
-            "(repeatable: its key, id or name; `all`; default: threads that are not idle), `fold` "
-            "(`none`, `framework`), `format` (`folded`, `speedscope`)"
+            "P, S, `of` (`both`, `python`, `operators`), `weight` (`host`, `device`), `thread` (repeatable: "
+            "key, id or name of a thread, or `all`; default: all threads that are not idle), `fold` (`none`, "
+            "`framework`), `format` (`folded`, `speedscope`)"
         ),
         (
-            "all [merged stacks](../concepts/attribution.md#stacks), complete. `folded` is text with one line "
-            "`outermost;...;innermost N` per stack. `speedscope` is JSON with one profile per thread. "
-            "Both use nanoseconds. 404 when no stack has such time"
+            "all [merged stacks](../concepts/attribution.md#stacks). `folded` is text with one line "
+            "`outermost;...;innermost N` per stack. `speedscope` is JSON with one profile per thread. Both "
+            "use nanoseconds. 404 if no stack has time of this `weight`"
         ),
     ),
     Route(
@@ -91,6 +91,6 @@ ROUTES = (
     Route(
         "index.js, index.html, assets/*",
         "",
-        "the bundle; hashed assets are immutable",
+        "the page; files with a hash in their name never change",
     ),
 )

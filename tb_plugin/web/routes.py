@@ -1,6 +1,6 @@
-"""HTTP routes: parse a request, call the workspace, encode the answer.
+"""HTTP routes.
 
-docs/http.md is the contract.
+Each parses a request, calls the workspace and encodes the response. docs/http.md documents them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 BASE = "/data/plugin/torch_trace/"
 MAX_LIMIT = 1000
 DEFAULT_LIMIT = 100
-# Seconds that a request waits for the first scan, so that a small log directory is not shown as empty.
+# Seconds that a request waits for the first scan, so that a small log directory does not appear empty.
 _FIRST_SCAN_SECONDS = 5.0
 _GZIP_FROM_BYTES = 1024
 _MAX_LEVEL = 99
@@ -56,10 +56,9 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
 class _Answer(Response):
-    """A response with a content type even without a body: TensorBoard warns if it is missing."""
+    """A response that always has a content type, because TensorBoard warns if it is missing."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
-        """Returns the headers with the content type, which werkzeug removes from a 304."""
         headers = super().get_wsgi_headers(environ)
         if "Content-Type" not in headers and "Content-Type" in self.headers:
             headers["Content-Type"] = self.headers["Content-Type"]
@@ -67,14 +66,17 @@ class _Answer(Response):
 
 
 class Routes:
-    """The WSGI application behind every URL. The first request that needs data calls ``open_workspace``."""
+    """The WSGI application for all URLs of the plugin.
+
+    ``open_workspace`` is called at the first request that needs data.
+    """
 
     def __init__(self, open_workspace: Callable[[], Workspace]) -> None:
         self._open = open_workspace
         self._catalog = CatalogCache()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answers one request. Every error becomes a JSON answer."""
+        """Answers one request. All errors become JSON responses."""
         request = Request(environ)
         try:
             check_host(environ)
@@ -82,7 +84,7 @@ class Routes:
                 raise MethodNotAllowed(f"{request.method} is not supported.", request.path, "Use GET.")
             with waiting_for(partial(_has_gone, environ.get("werkzeug.socket"))):
                 response = self._answer(request)
-        except Exception as error:  # the edge of HTTP
+        except Exception as error:  # top level of a request
             status, body = problem_json(error)
             response = _json(request, body, status)
             if status == MethodNotAllowed.status:
@@ -159,7 +161,7 @@ class Routes:
         if isinstance(answer, Profile):
             return _profile(request, answer)
         if packed:
-            # Compressed for good: the page hands it on as it is.
+            # The content itself is compressed: the page sends it on unchanged.
             return _stream(request, replace(answer, name=f"{answer.name}.gz", gzipped=False), "application/gzip")
         return _stream(request, answer, _JSON)
 
@@ -177,7 +179,7 @@ def _has_gone(connection: object) -> bool:
         return False
     try:
         return connection.recv(1, socket.MSG_PEEK | unblocked) == b""
-    except (BlockingIOError, TimeoutError):  # it is there, and silent
+    except (BlockingIOError, TimeoutError):  # connected, without data
         return False
     except OSError:
         return True
@@ -189,7 +191,7 @@ def _place(request: Request) -> Place:
 
 
 def _params(request: Request, table: str | None) -> Params:
-    """What a view or table is asked. Raises BadRequest."""
+    """Returns the parameters of a view or table. Raises BadRequest."""
     where = []
     for item in request.args.getlist("where"):
         column, separator, value = item.partition(":")
@@ -225,7 +227,7 @@ def _number(request: Request, name: str, default: int | None, low: int, high: in
     text = _arg(request, name)
     if not text:
         return default
-    # Not int() alone: it takes spaces, underscores and any number of digits.
+    # int() alone would accept spaces, underscores and non-ASCII digits.
     if not re.fullmatch(r"-?[0-9]{1,19}", text) or not low <= int(text) <= high:
         raise BadRequest(f"{name} is not a whole number from {low} to {high}.", name, "Correct it.")
     return int(text)
@@ -286,7 +288,7 @@ def _static(request: Request, name: str) -> Response:
     if asset is None:
         raise NotFoundError("There is no such file or route.", request.path, "docs/http.md lists the routes.")
     tag = f'W/"{asset.etag}"'
-    # Respond writes the content security policy that TensorBoard expects on HTML.
+    # Respond adds the content security policy that TensorBoard expects for HTML.
     response: Response = http_util.Respond(
         request, asset.content, asset.content_type, expires=asset.expires_seconds, headers=[("ETag", tag)]
     )

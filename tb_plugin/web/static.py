@@ -1,4 +1,4 @@
-"""Files of the built page; hashed files are cached for a year."""
+"""Static files of the page. Files with a hash in their name are cached for a year."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _NOT_BUILT = b"""<!doctype html>
 <p>Meanwhile the numbers are there on the command line: <code>torch-trace report PATH</code>.</p>
 </body></html>
 """
-# TensorBoard imports this module and calls render(); the page itself is index.html beside it.
+# TensorBoard imports this module and calls render(). The page itself is index.html next to it.
 _ENTRY = b'export function render() { location.replace(new URL("./index.html", import.meta.url)); }\n'
 
 
 class Asset(msgspec.Struct, frozen=True):
-    """A file of the bundle. ``expires_seconds`` is 0 if the name does not change with the content."""
+    """A file of the page. ``expires_seconds`` is 0 if its name contains no content hash."""
 
     content: bytes
     content_type: str
@@ -44,7 +44,7 @@ class Asset(msgspec.Struct, frozen=True):
 
 
 def find_asset(name: str, bundle: Path = BUNDLE) -> Asset | None:
-    """Returns a file of the bundle by its URL path; None if it does not exist."""
+    """Returns the file at a URL path; None if it does not exist."""
     path = _files(bundle).get(name)
     if path is not None:
         hashed = name.startswith("assets/")

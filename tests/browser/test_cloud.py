@@ -108,7 +108,9 @@ def test_a_store_that_goes_away_and_comes_back(
                 assert len(trouble(frame)) == 1
             # What was not loaded says why, and waits for a person.
             frame = tab.open(run=OTHER, span="1", view="overview")
-            expect(frame.locator("[data-testid=problem]")).to_contain_text("The storage refused", timeout=AWAY_MS)
+            expect(frame.locator("[data-testid=problem]")).to_contain_text(
+                "The storage reported an error", timeout=AWAY_MS
+            )
         expect(frame.locator("[data-testid=offline]")).to_have_count(0, timeout=AWAY_MS)
         frame.get_by_role("button", name="Try again").click()
         expect(frame.locator("[data-testid=problem]")).to_have_count(0, timeout=AWAY_MS)

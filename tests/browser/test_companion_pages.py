@@ -98,7 +98,7 @@ def test_what_is_passed_over_is_one_click_away(visit: Open, tmp_path: Path) -> N
     frame = tab.open()
     frame.get_by_role("button", name="2 files skipped").click()
     told = frame.get_by_role("dialog", name="About the log directory").inner_text()
-    assert "train.nsys-rep" in told and "Nsight Systems. Open it there" in told and "git lfs pull" in told
+    assert "train.nsys-rep" in told and "Open it in Nsight Systems" in told and "git lfs pull" in told
     # A name as long as those that PyTorch gives stands in one line.
     for size in ({"width": 1000, "height": 700}, {"width": 1440, "height": 900}):
         tab.page.set_viewport_size(size)

@@ -48,9 +48,7 @@ def test_report(capsys, logs):
     code, out, _ = run(capsys, "report", logs / "right", *one)
     assert code == 0 and "capture: capture_traces/bs_8/default (next to the trace)" in out
     code, out, _ = run(capsys, "report", logs / "right", *one, "--capture", "none")
-    assert (
-        code == 0 and "capture: none; recordings next to the trace, for --capture: capture_traces/bs_8/default" in out
-    )
+    assert code == 0 and "capture: none; available next to the trace, for --capture: capture_traces/bs_8/default" in out
     code, out, _ = run(capsys, "report", logs / "right", *one, "--capture", logs / "wrong" / "capture_traces")
     assert code == 0 and "does not match 1 of the replayed graphs" in " ".join(out.split())
     code, out, err = run(capsys, "report", logs / "right", *one, "--capture", logs / "nothing")

@@ -186,7 +186,9 @@ def test_doctor_does_not_tell_to_record_what_may_have_been_cut_off(capsys, tmp_p
     assert cli.main(["doctor", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert (
-        "86 in file, 83 loaded" in text and "the missing part may contain it" in text and "ProfilerActivity" not in text
+        "86 in file, 83 loaded" in text
+        and "the missing part may contain the data" in text
+        and "ProfilerActivity" not in text
     )
 
 

@@ -268,7 +268,7 @@ def test_a_snapshot_is_not_compared_with_a_trace(capsys):
     trace = next((SAMPLES / "transformer_cpu").iterdir())
     assert run(SAMPLES / "synthetic_memory" / "leaking.pickle.gz", trace) == 2
     said = capsys.readouterr().err
-    assert "The baseline is a memory snapshot and the experiment is a trace" in said
+    assert "The baseline is a memory snapshot, but the experiment is a trace" in said
 
 
 NPU, GPU = SAMPLES / "synthetic_ascend", SAMPLES / "synthetic_gpu"

@@ -70,7 +70,7 @@ def test_exit_codes(capsys, logs, tmp_path):
     assert "does not look like a profiler trace" in capsys.readouterr().err
     folded = next((SAMPLES / "export_stacks_cpu").iterdir())
     assert cli.main(["stacks", str(folded)]) == 3
-    assert "This profile is a file of stacks, but a trace is required." in capsys.readouterr().err
+    assert "This profile is a stack file, but a trace is required." in capsys.readouterr().err
     for usage in (["stacks"], ["stacks", "x", "--of", "y"], ["stacks", "x", "--format", "svg"]):
         with pytest.raises(SystemExit) as caught:
             cli.main(usage)

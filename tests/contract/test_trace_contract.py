@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tb_plugin.formats.base import ReadOptions, ReadState, no_progress
-from tb_plugin.formats.format_entry import windowed
+from tb_plugin.formats.format_entry import as_windowed_reader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.model.trace.window import WindowRequest, choose
@@ -82,7 +82,7 @@ def assert_alike(one: RawTrace, other: RawTrace) -> None:
 
 
 def test_a_survey_knows_what_the_table_will_be_and_its_windows_make_up_the_trace(sample: Sample) -> None:
-    able = windowed(sample.reader)
+    able = as_windowed_reader(sample.reader)
     if able is None or all(name.endswith((".db", "info_0.json")) for name in sample.names):
         pytest.skip("profiles of this format are opened whole")
     table = table_of(sample.name)

@@ -10,8 +10,8 @@ import pytest
 from tb_plugin.devices.kernel_classes import (
     MOST_RULES,
     VARIABLE,
+    built_in_rules,
     matching_rules,
-    ours,
     own_rules,
     parse_rules,
     regex_problem,
@@ -22,7 +22,7 @@ from tb_plugin.service.workers.kernel_rules import class_rules
 
 
 def classes(names: list[str], of_operator: bool = False) -> list[str]:
-    rules = [rule for rule in ours() if rule.of_operator == of_operator]
+    rules = [rule for rule in built_in_rules() if rule.of_operator == of_operator]
     found = matching_rules(names, rules).tolist()
     return ["" if place < 0 else rules[place].kernel_class.name.lower() for place in found]
 
@@ -143,7 +143,7 @@ def test_names_of_kernels_and_operators() -> None:
 
 
 def test_another_engine_agrees_on_ours() -> None:
-    for rule in ours():
+    for rule in built_in_rules():
         assert regex_problem(rule.regex) == "", rule.text
         for name in [*KERNELS, *OPERATORS]:
             assert (matching_rules([name], [rule])[0] == 0) == bool(re.search(rule.regex, name)), (rule.text, name)
@@ -155,7 +155,7 @@ def test_the_first_rule_wins_and_an_own_one_goes_before() -> None:
     assert (first.kernel_class, second.kernel_class) == (KernelClass.MOE, KernelClass.GEMM)
     assert second.text == f"{VARIABLE}, line 4: gemm = a.*b"
     assert matching_rules(["ab", "cab", "c"], [first, second]).tolist() == [0, 1, -1]
-    assert matching_rules(["attn_fwd"], [*own_rules(RuleFile("other = attn"))[0], *ours()]).tolist() == [0]
+    assert matching_rules(["attn_fwd"], [*own_rules(RuleFile("other = attn"))[0], *built_in_rules()]).tolist() == [0]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.chrome_json.reader import ChromeJsonReader
-from tb_plugin.formats.format_entry import windowed
+from tb_plugin.formats.format_entry import as_windowed_reader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace
 from tests.builders import Bytes
@@ -64,4 +64,4 @@ def test_who_knows_it(content: bytes) -> None:
     assert (raw.base_time_ns + raw.origin_ns) // 10**9 // 86_400 == 20_779
     order = [reader.id for reader in READERS]
     assert order.index("kineto") < order.index("megengine") < order.index("chrome")
-    assert windowed(ChromeJsonReader()) is None
+    assert as_windowed_reader(ChromeJsonReader()) is None

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.formats._chrome.arrows import Arrows, scoped
+from tb_plugin.formats._chrome.arrows import Arrows, scoped_key
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Interner
-from tb_plugin.formats._chrome.pairing import matched
+from tb_plugin.formats._chrome.pairing import matched_ends
 
 MARKS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.booleans()), max_size=24)
 
@@ -30,7 +30,7 @@ def test_a_stack_of_each_key_finds_the_same_pairs(marks: list[tuple[int, int, bo
     key, time, opens = (
         (np.array(column, np.int64) for column in zip(*marks, strict=True)) if marks else [np.empty(0, int)] * 3
     )
-    begins, ends = matched(key, time, opens.astype(np.bool_))
+    begins, ends = matched_ends(key, time, opens.astype(np.bool_))
     assert sorted(zip(begins.tolist(), ends.tolist(), strict=True)) == sorted(expected)
 
 
@@ -83,8 +83,8 @@ def test_a_plain_recount_joins_the_same(soup: list[tuple[str, int, int]]) -> Non
     arrows.add([event for event, _ in made], np.array([at for _, at in made], np.int64))
     ends, alone = arrows.take()
     expected, used = [], set()
-    for key in {scoped(event) for event, _ in made}:
-        mine = [(at, "stf".index(event.ph), i) for i, (event, at) in enumerate(made) if scoped(event) == key]
+    for key in {scoped_key(event) for event, _ in made}:
+        mine = [(at, "stf".index(event.ph), i) for i, (event, at) in enumerate(made) if scoped_key(event) == key]
         mine.sort()
         first = next((mark for mark in mine if mark[1] == 0), None)
         if first:

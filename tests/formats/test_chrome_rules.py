@@ -82,8 +82,8 @@ SLICES: dict[str, tuple[Any, list[str], dict[str, int]]] = {
     "E alone": ([ev("E", 1), ev("X", 2, "b", dur=1)], ["1/2 b 0-1"], {"unmatched_end": 1}),
     "i of a thread": ([ev("X", 0, dur=5), ev("i", 2, "i")], ["1/2 a 0-5", "1/2 +i 2-2"], {}),
     "I and R as i": ([ev("I", 0, s="t"), ev("R", 2, "r")], ["1/2 a 0-0", "1/2 r 2-2"], {}),
-    "i of the process": ([ev("i", 0, s="p")], ["1/~Instants of the process a 0-0"], {}),
-    "i of the trace": ([ev("i", 0, s="g")], ["/~Instants of the trace a 0-0"], {}),
+    "i of the process": ([ev("i", 0, s="p")], ["1/~Process instants a 0-0"], {}),
+    "i of the trace": ([ev("i", 0, s="g")], ["/~Global instants a 0-0"], {}),
     "P": ([ev("P", 3)], ["1/2 a 0-0"], {}),
     "b and e": ([ev("b", 0, id=1), ev("e", 5, id=1, tid=9)], ["1/~a a 0-5"], {}),
     "b and e of one id nest": (

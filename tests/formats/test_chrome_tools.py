@@ -19,8 +19,8 @@ def test_totals_of_clang_are_drawn_and_stand_in_no_sum_of_threads() -> None:
     )  # fmt: skip
     assert rows(trace) == [
         "1/2 Source 0-9",
-        "1/~Totals of the tool Total Source 0-9",
-        "1/~Totals of the tool +Total Parse 0-7",
+        "1/~Tool totals Total Source 0-9",
+        "1/~Tool totals +Total Parse 0-7",
         "1/2 +Total loss 2-3",
     ]
     overview = part(trace, "overview")

@@ -13,7 +13,7 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats import READERS
-from tb_plugin.formats.unsupported_files import foreign
+from tb_plugin.formats.unsupported_files import identify_unsupported
 from tb_plugin.service.discovery.scan import Root, Scanner
 from tb_plugin.service.workers.model_cache import OpenModels
 from tb_plugin.service.workers.parse import Parse
@@ -82,7 +82,7 @@ TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims
     ],
 )
 def test_what_it_is(path: str, head: bytes, word: str) -> None:
-    assert word in foreign(path, head) if word else foreign(path, head) == ""
+    assert word in identify_unsupported(path, head) if word else identify_unsupported(path, head) == ""
 
 
 def reasons(logs: Path) -> dict[str, str]:
@@ -100,17 +100,17 @@ def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     assert reasons(tmp_path) == {
-        "trace_view.json.gz": "This belongs to an Ascend profile (torch_npu), which opens as a folder. Keep the "
-        "files of ASCEND_PROFILER_OUTPUT together, under that name. torch_npu.profiler.profiler.analyse(...) creates it "
-        "from raw PROF folders.",
-        "page.json": "This is a web page, not a trace. The download may have ended at a login page or an error.",
+        "trace_view.json.gz": "This file is part of an Ascend profile (torch_npu), which is opened as a folder. Keep the "
+        "files of ASCEND_PROFILER_OUTPUT together in a folder of that name. torch_npu.profiler.profiler.analyse(...) "
+        "creates it from raw PROF folders.",
+        "page.json": "This is a web page, not a trace. The download may have returned a login page or an error.",
         "empty.json": "The file is empty: copy it again, or stop the profiler before the program ends.",
         "nothing.json.gz": "The file has no content: copy it again, or stop the profiler before the program ends.",
         "blank.json": "The file has no content: copy it again, or stop the profiler before the program ends.",
         "results.pickle": "This pickle is neither a memory snapshot nor a flight recorder dump. It may contain "
         "weights or results.",
-        "other.json": "It does not look like a profiler trace. torch.profiler's export_chrome_trace(path) writes one that "
-        "opens here.",
+        "other.json": "It does not look like a profiler trace. Write one with torch.profiler's "
+        "export_chrome_trace(path).",
     }
 
 

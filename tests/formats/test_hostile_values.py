@@ -22,7 +22,7 @@ from tb_plugin.formats.ascend.csv_table import read_table
 from tb_plugin.formats.ascend.profile_info import metadata_of, settings_in
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stack_files.speedscope import read_speedscope
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tests.builders import facts, model, read, trace
 
 
@@ -33,10 +33,10 @@ def told(log: IssueLog) -> dict[str, int]:
 def test_values_are_made_storable_and_counted():
     source = rb'{"a": ["\ud800x", 123456789012345678901], "\udfff": 18446744073709551615, "b": "\ud83d\ude00"}'
     log = IssueLog()
-    found = storable(json.loads(source), source, log)
+    found = to_storable(json.loads(source), source, log)
     assert found == {"a": ["\ufffdx", None], "\ufffd": 2**64 - 1, "b": "\U0001f600"}
     assert told(log) == {"lone_surrogate": 2, "far_number": 1}
-    assert storable(10**30, b"1" + b"0" * 30, numbers=False) == 10**30
+    assert to_storable(10**30, b"1" + b"0" * 30, numbers=False) == 10**30
 
 
 @pytest.mark.parametrize("value", [b"1e999", b"-1e400", b'"\xff\xfe"', rb'"\ud800"', b"[1e999]"])

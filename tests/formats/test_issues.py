@@ -13,7 +13,7 @@ def test_of_many_texts_the_most_frequent_are_told_apart() -> None:
     assert len(issues) == MAX_TEXTS
     assert {issue.text for issue in issues[:-1]} == {"of 050", *(f"of {i:03}" for i in range(MAX_TEXTS - 2))}
     rest = issues[-1]
-    assert rest.text == "events of 81 more unknown categories were loaded without a meaning"
+    assert rest.text == "events of 81 more unknown categories were loaded, but their type is unknown"
     assert (rest.count, rest.first_offset, len(rest.examples)) == (81, 901, MAX_EXAMPLES)
     assert rest.examples[0] == "of 018"
     assert sum(issue.count for issue in issues) == 101

@@ -206,7 +206,7 @@ def test_A19_a_small_damaged_gzip_gives_what_lies_before_the_damage():
     trace = read(bytes(packed))
     assert 500 < len(trace.name) < 2000 and issues(trace)["gzip_corrupt"] == 1 and not trace.report.complete
     packed[20:60] = bytes(40)
-    with pytest.raises(UnreadableTrace, match="The archive is damaged from its start"):
+    with pytest.raises(UnreadableTrace, match="The archive is damaged at the start"):
         read(bytes(packed))
 
 

@@ -18,7 +18,7 @@ from tb_plugin.formats._chrome.survey import Bounds
 from tb_plugin.formats.base import GZIP_MAGIC, ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
-from tb_plugin.model.trace.order import LONG, touching
+from tb_plugin.model.trace.order import LONG, overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.model.trace.table import TraceTable, Window
 from tb_plugin.model.trace.window import Survey, WindowRequest, choose, parse_window
@@ -74,7 +74,7 @@ def identities(table: TraceTable) -> list[tuple[object, ...]]:
 
 
 def expected_rows(table: TraceTable, window: Window) -> np.ndarray:
-    inside = touching(table.start_ns, table.end_ns, window.begin_ns, window.end_ns)
+    inside = overlaps_range(table.start_ns, table.end_ns, window.begin_ns, window.end_ns)
     launched = table.launch != MISSING
     rows = inside.copy()
     rows[table.launch[inside & launched]] = True
@@ -127,8 +127,8 @@ def test_a_window_is_the_rows_of_the_full_read_that_touch_it(name, one, other, c
     rows = expected_rows(table, window)
     ids = identities(table)
     assert Counter(identities(part)) == Counter(ids[i] for i in np.flatnonzero(rows).tolist())
-    inside = touching(table.start_ns, table.end_ns, window.begin_ns, window.end_ns)
-    part_inside = touching(part.start_ns, part.end_ns, window.begin_ns, window.end_ns)
+    inside = overlaps_range(table.start_ns, table.end_ns, window.begin_ns, window.end_ns)
+    part_inside = overlaps_range(part.start_ns, part.end_ns, window.begin_ns, window.end_ns)
     for column in ("parent", "python_parent"):
         assert linked(part, column, part_inside) == linked(table, column, inside), column
     work = np.isin(table.kind, DEVICE_WORK)

@@ -22,7 +22,7 @@ from tb_plugin.formats.megengine.reader import MegEngineReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import RawTrace, TraceTable
-from tb_plugin.views.stacks.view import Choice, merged
+from tb_plugin.views.stacks.view import Choice, merged_stacks
 from tests.builders import Bytes
 from tests.conftest import SAMPLES
 from tests.depth import examples
@@ -498,7 +498,7 @@ def test_backtraces_of_operators_are_frames_around_them(
 ) -> None:
     """Scopes of both threads are one place; what an operator did stands under who called it, and not under the scope."""
     trace = table(*CALLED)
-    found = merged(trace, select_rows(trace, None), Choice(of=of, order=order))
+    found = merged_stacks(trace, select_rows(trace, None), Choice(of=of, order=order))
     paths: list[str] = []
     sums: dict[str, Any] = defaultdict(lambda: np.zeros(3, np.int64))
     for name, parent, *values in zip(

@@ -13,7 +13,7 @@ import pytest
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
 from tb_plugin.formats.memory_timeline.reader import MemoryTimelineReader
-from tb_plugin.formats.unsupported_files import foreign
+from tb_plugin.formats.unsupported_files import identify_unsupported
 from tb_plugin.model.category_memory import BEFORE, CATEGORIES, RawCategoryMemory, assembled
 from tests.builders import Bytes
 from tests.formats.sources import DATA, needs_data
@@ -101,7 +101,7 @@ def test_levels_that_are_cut() -> None:
     raw = read(text[: text.rindex(b"[0, 864, 0") - 1])
     assert len(raw.bytes) == 3 and not raw.report.complete
     assert issues(raw) == {"truncated_tail": 1, "missing_sizes": 1}
-    with pytest.raises(UnreadableTrace, match="before the sizes") as caught:
+    with pytest.raises(UnreadableTrace, match="the sizes are missing") as caught:
         read(text[:40])
     assert caught.value.where == "m.json"
     packed = gzip.compress(text)
@@ -144,7 +144,7 @@ def test_rows_that_are_none_are_left_out_and_counted() -> None:
         ([[T, 2, 2**50, 0]] * 5000, "impossibly large"),
         (b"[[" + b"1795194180430290," * 3 + b'"x", 5], [[0,0,0,0,0,0,0,0,0]]]', "no memory timeline"),
         (b"[[" + b"1795194180430290," * 9000 + b'"x"], [[0,0,0,0,0,0,0,0,0]]]', "not an integer"),
-        (b"[[" + b"1795194180430290," * 9000 + b"x" * 600_000, "another value"),
+        (b"[[" + b"1795194180430290," * 9000 + b"x" * 600_000, "other values"),
     ],
 )
 def test_what_cannot_be_read_is_refused(content: Any, says: str) -> None:
@@ -217,8 +217,8 @@ def test_its_html_is_told_as_a_picture() -> None:
 <head><meta charset="utf-8" /><title>GPU Memory Timeline HTML</title></head>
 <body>
   <img src='data:image/png;base64,iV"""
-    assert "image written by export_memory_timeline" in foreign("memory.html", head)
-    assert "web page" in foreign("memory.html", b"<html><head><title>Sign in</title>")
+    assert "image written by export_memory_timeline" in identify_unsupported("memory.html", head)
+    assert "web page" in identify_unsupported("memory.html", b"<html><head><title>Sign in</title>")
 
 
 @needs_data
@@ -230,4 +230,4 @@ def test_both_forms_of_a_recording_say_the_same() -> None:
     last = np.flatnonzero(np.append(us[1:] != us[:-1], True))
     of_levels = levels.levels(levels.rows_until(us[last] * 1000 - levels.origin_ns))
     assert of_levels.tolist() == raw.levels(last + 1).tolist()
-    assert "image" in foreign("m.html", (folder / "memory_timeline.html").read_bytes()[:65_536])
+    assert "image" in identify_unsupported("m.html", (folder / "memory_timeline.html").read_bytes()[:65_536])

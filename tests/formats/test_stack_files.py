@@ -18,7 +18,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile
 from tb_plugin.formats.stack_files.folded import is_folded
 from tb_plugin.formats.stack_files.reader import StackFilesReader
-from tb_plugin.formats.unsupported_files import foreign
+from tb_plugin.formats.unsupported_files import identify_unsupported
 from tb_plugin.model import stack_profile as table
 from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.service.answers.stack_export import write_stacks
@@ -264,10 +264,10 @@ def test_first_bytes(head: bytes, is_one: bool) -> None:
 
 
 def test_an_empty_export_is_explained() -> None:
-    assert "verbose=True" in foreign("run/profiler_stacks.txt", b"") and "verbose=True" in foreign(
-        "self_cuda_time_total.txt", b""
-    )
-    assert foreign("notes.txt", b"") == "" and foreign("stacks.txt", b"something") == ""
+    assert "verbose=True" in identify_unsupported(
+        "run/profiler_stacks.txt", b""
+    ) and "verbose=True" in identify_unsupported("self_cuda_time_total.txt", b"")
+    assert identify_unsupported("notes.txt", b"") == "" and identify_unsupported("stacks.txt", b"something") == ""
 
 
 @needs_data

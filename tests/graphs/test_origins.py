@@ -151,7 +151,8 @@ def test_several_captures_tell_what_they_agree_about() -> None:
     assert ways(unlike) == {"GRAPH"}
     refusal = origins_of(unlike).refusals[0]
     assert refusal.position == 1
-    assert refusal.text == "Node 2: several places fit and differ there: Net_0 > aten::add and Net_0 > aten::mul."
+    text = "Node 2: several places of the capture match, but differ there: Net_0 > aten::add and Net_0 > aten::mul."
+    assert refusal.text == text
 
 
 def test_captures_that_differ_about_the_module_alone_tell_the_operator() -> None:
@@ -209,7 +210,7 @@ def test_an_unknown_order_is_not_guessed() -> None:
     work = [kernel("add", 2, at=110, stream=7), kernel("gemm", 2, at=111, stream=8)]
     table = built.op("run", 100, 8, category="python_function").launches(*work, at=101, dur=2, name=GRAPH).table()
     assert ways(table) == {"GRAPH"}
-    text = "The order in which the replay ran its work is not recorded, and the capture does not name it."
+    text = "The execution order of the replay is not recorded, and the capture does not contain it."
     assert [refusal.text for refusal in origins_of(table).refusals] == [text]
 
 
@@ -229,7 +230,7 @@ def test_what_is_no_twin() -> None:
     table = replayed(unlike, 200, *EIGHT).table()
     assert ways(table) == {"GRAPH"}
     (refusal,) = origins_of(table).refusals
-    assert refusal.text == "Node 1: several places fit and differ there: aten::k0 and own::k0."
+    assert refusal.text == "Node 1: several places of the capture match, but differ there: aten::k0 and own::k0."
 
 
 def test_a_twin_beside_other_work_and_other_threads() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analysis.graphs.captures import captured_in, eager
+from tb_plugin.analysis.graphs.captures import captured_in, eager_sequences
 from tb_plugin.analysis.graphs.hashing import Rolling, sequence_hashes
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.graphs.scopes import scopes_around
@@ -191,7 +191,7 @@ def test_parts_of_a_sequence_are_equal_when_their_hashes_are(token: list[int], s
 def test_scopes_of_launches_name_the_operator_that_the_trace_knows() -> None:
     for name in (each for each in UNLIKE if each.startswith(("synthetic_gpu", "synthetic_ascend/", "cuspy"))):
         table = sample(name)
-        source = eager(table).source
+        source = eager_sequences(table).source
         scopes, scope = scopes_around(table, source)
         assert (scopes.parent < np.arange(len(scopes))).all()
         found = np.append(scopes.row, MISSING)[scopes.nearest(EventKind.OPERATOR)[scope]]

@@ -18,7 +18,7 @@ from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model_kinds.rows import SNAPSHOT
 from tb_plugin.model_kinds.trace import TraceModel
-from tb_plugin.profilers import PYTORCH, profiler_named
+from tb_plugin.profilers import PYTORCH, profiler_by_id
 from tests.builders import TraceBuilder, kernel, memcpy, trace
 from tests.conftest import UNLIKE, sample
 from tests.samples import EVERY, Sample, made
@@ -112,7 +112,7 @@ def test_a_profiler_that_is_not_known_any_more(tmp_path: Path) -> None:
 
 
 def test_another_model(tmp_path: Path) -> None:
-    codec.write(rich().table(), str(tmp_path / "t.arrow"), SNAPSHOT.version, profiler_named)
+    codec.write(rich().table(), str(tmp_path / "t.arrow"), SNAPSHOT.version, profiler_by_id)
     with pytest.raises(UnreadableTrace, match="version"):
         SNAPSHOT.read(str(tmp_path / "t.arrow"))
 

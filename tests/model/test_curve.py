@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.lib.intervals import union
-from tb_plugin.lib.step_function import Curve, binned, edges_of, presence, stacked
+from tb_plugin.lib.step_function import Curve, bin_curve, edges_of, indicator, sum_of_intervals
 from tests.depth import examples
 
 NAN = math.nan
@@ -23,7 +23,7 @@ def curve(*points: tuple[int, float], before: float = NAN) -> Curve:
 
 
 def bins(of: Curve, *edges: int) -> list[tuple[float, float, float]]:
-    found = binned(of, np.array(edges, np.int64))
+    found = bin_curve(of, np.array(edges, np.int64))
     return list(zip(found.mean.tolist(), found.low.tolist(), found.high.tolist(), strict=True))
 
 
@@ -64,11 +64,11 @@ def test_edges_are_whole_and_cannot_overflow() -> None:
 
 def test_sums_of_open_intervals() -> None:
     start, end = np.array([0, 5, 10, 20, 30]), np.array([10, 10, 12, 20, 25])
-    of = stacked(start, end, np.array([0.1, 0.2, 0.4, 9.0, 9.0]))
+    of = sum_of_intervals(start, end, np.array([0.1, 0.2, 0.4, 9.0, 9.0]))
     assert of.time_ns.tolist() == [0, 5, 10, 12]
     assert np.allclose(of.value, [0.1, 0.3, 0.4, 0.0]) and of.value[-1] == 0.0
-    assert stacked(start, end).value.tolist() == [1, 2, 1, 0]
-    assert bins(presence(union(start, end)), 0, 12, 24) == [(1, 1, 1), (0, 0, 0)]
+    assert sum_of_intervals(start, end).value.tolist() == [1, 2, 1, 0]
+    assert bins(indicator(union(start, end)), 0, 12, 24) == [(1, 1, 1), (0, 0, 0)]
 
 
 values = st.one_of(st.just(NAN), st.integers(-5, 5).map(float), st.floats(-1e12, 1e12))
@@ -109,6 +109,9 @@ def test_any_open_intervals(drawn: list[tuple[int, int, int]]) -> None:
     end = start + np.array([d for _, d, _ in drawn], np.int64)
     weight = np.array([w / 8 for _, _, w in drawn])
     edges = np.arange(-1, 66)
-    for of, each in ((stacked(start, end, weight), weight), (stacked(start, end), np.ones(len(drawn)))):
+    for of, each in (
+        (sum_of_intervals(start, end, weight), weight),
+        (sum_of_intervals(start, end), np.ones(len(drawn))),
+    ):
         expected = [float(each[(start <= t) & (end > t)].sum()) for t in edges[:-1]]
-        assert binned(of, edges).mean.tolist() == expected
+        assert bin_curve(of, edges).mean.tolist() == expected

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tb_plugin.model.trace.launches import matching
-from tb_plugin.model.trace.periodicity import Words, periods, root, runs
+from tb_plugin.model.trace.periodicity import Words, likely_periods, periodic_runs, root
 from tb_plugin.profilers import PYTORCH
 from tests.builders import TraceBuilder, kernel, part, trace
 
@@ -95,8 +95,8 @@ def test_the_period_of_what_repeats_is_found_among_noise() -> None:
     draw = np.random.default_rng(5)
     word = np.concatenate(([9], np.tile(draw.integers(0, 6, 7), 12), [8, 7]))
     sequence = np.concatenate((draw.integers(0, 9, 500), np.tile(word, 9), draw.integers(0, 9, 500)))
-    assert len(word) in periods(sequence, 4)
-    begin, length = runs(sequence, len(word))
+    assert len(word) in likely_periods(sequence, 4)
+    begin, length = periodic_runs(sequence, len(word))
     assert length.max() >= 8 * len(word) and root(np.tile(word, 3)) == len(word)
     assert begin[length.argmax()] <= 500
 
@@ -105,7 +105,7 @@ def test_long_sequences_take_n_log_n() -> None:
     draw = np.random.default_rng(1)
     for sequence in (draw.integers(0, 50, 1 << 15), np.zeros(1 << 15, np.int64)):
         begun = perf_counter()
-        periods(sequence, 4)
+        likely_periods(sequence, 4)
         assert perf_counter() - begun < 5
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tb_plugin.lib import model_cache
-from tb_plugin.lib.model_cache import Memo, remembered, size_of
+from tb_plugin.lib.model_cache import Memo, cached_by_argument, size_of
 
 MEGABYTE = 1_000_000
 
@@ -101,7 +101,7 @@ def test_a_remembered_function_is_called_once_for_each_question(monkeypatch):
     monkeypatch.setattr(model_cache, "MEMO", Memo())
     calls = []
 
-    @remembered
+    @cached_by_argument
     def times(model: Model, factor: int = 1) -> int:
         """The sum."""
         calls.append(factor)
@@ -111,7 +111,7 @@ def test_a_remembered_function_is_called_once_for_each_question(monkeypatch):
     assert [times(one), times(one), times(one, 2), times(one, factor=2), times(other)] == [3, 3, 6, 6, 6]
     assert calls == [1, 2, 2, 1]
     assert times.__doc__ == "The sum."
-    model_cache.forget(one, times)
+    model_cache.drop_cached(one, times)
     assert (times(one), len(calls)) == (3, 5)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.lib.groupby import side_by_side
-from tb_plugin.model.trace.tree import inherit, innermost, nest, self_time
+from tb_plugin.model.trace.tree import inherit, innermost_at, nest, self_time
 
 Events = list[tuple[int, int]]
 
@@ -124,22 +124,22 @@ def test_more_levels_than_rows_can_be_drawn() -> None:
 def test_innermost_is_open_from_its_start_until_before_its_end(time: int, expected: int) -> None:
     track, start, end = columns([(0, 100), (10, 30), (15, 20)])
     parent = nest(track, start, end).parent
-    assert innermost(track, start, end, parent, np.array([0], np.int32), np.array([time])).tolist() == [expected]
+    assert innermost_at(track, start, end, parent, np.array([0], np.int32), np.array([time])).tolist() == [expected]
 
 
 def test_innermost_among_crossing_events_is_the_latest_started_open_one() -> None:
     track, start, end = columns([(0, 30), (20, 40), (22, 25)])
     parent = nest(track, start, end).parent
     at = np.array([21, 23, 26, 30, 39, 40])
-    assert innermost(track, start, end, parent, np.zeros(6, np.int32), at).tolist() == [1, 2, 1, 1, 1, -1]
+    assert innermost_at(track, start, end, parent, np.zeros(6, np.int32), at).tolist() == [1, 2, 1, 1, 1, -1]
 
 
 def test_innermost_on_a_track_without_rows() -> None:
     track, start, end = columns([(0, 30)])
     parent = nest(track, start, end).parent
-    assert innermost(track, start, end, parent, np.array([7, 0], np.int32), np.array([5, 5])).tolist() == [-1, 0]
+    assert innermost_at(track, start, end, parent, np.array([7, 0], np.int32), np.array([5, 5])).tolist() == [-1, 0]
     nothing = np.empty(0, np.int32)
-    assert innermost(nothing, nothing, nothing, nothing, np.array([0], np.int32), np.array([5])).tolist() == [-1]
+    assert innermost_at(nothing, nothing, nothing, nothing, np.array([0], np.int32), np.array([5])).tolist() == [-1]
 
 
 def self_times(events: Events) -> list[int]:

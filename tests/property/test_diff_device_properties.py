@@ -13,7 +13,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import View
 from tb_plugin.views.diff.device_frames import COLLECTIVES, FAMILIES
 from tb_plugin.views.diff.operator_paths import paths_of
-from tb_plugin.views.diff.unlike_devices import COMMUNICATION, COMPUTING, KERNELS_BESIDE, MEMORY, OVERALL, TABLES
+from tb_plugin.views.diff.unlike_devices import COMMUNICATION, COMPUTING, KERNEL_TABLE, MEMORY, OVERALL, TABLES
 from tb_plugin.views.diff.view import Diff
 from tests.builders import TraceBuilder, whole_part
 from tests.depth import examples
@@ -113,4 +113,4 @@ def recount(table: TraceTable, work: list[int]) -> dict[str, int]:
 
 
 def test_the_tables_are_named() -> None:
-    assert set(TABLES) == {OVERALL, COMPUTING, COMMUNICATION, MEMORY, KERNELS_BESIDE}
+    assert set(TABLES) == {OVERALL, COMPUTING, COMMUNICATION, MEMORY, KERNEL_TABLE}

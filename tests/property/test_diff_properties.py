@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.payloads import Breakdown, Tree, View
-from tb_plugin.views.diff.tree_alignment import Node, align, sequence
+from tb_plugin.views.diff.tree_alignment import Node, align, longest_common_subsequence
 from tb_plugin.views.diff.view import Diff
 from tests.builders import TraceBuilder, trace, whole_part
 from tests.depth import examples
@@ -118,8 +118,8 @@ names = st.lists(st.sampled_from(("A_0", "A_1", "A_2", "B_0", "B_1", "C_0")), ma
 @given(names, names)
 def test_aligned_sequences_are_common_increasing_and_symmetric(left: list[str], right: list[str]) -> None:
     ours, theirs = [Node("module", name) for name in left], [Node("module", name) for name in right]
-    pairs = sequence(ours, theirs)
-    assert sequence(theirs, ours) == [(j, i) for i, j in pairs]
+    pairs = longest_common_subsequence(ours, theirs)
+    assert longest_common_subsequence(theirs, ours) == [(j, i) for i, j in pairs]
     assert all(ours[i].base == theirs[j].base for i, j in pairs)
     assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
     weight = sum(3 if ours[i] == theirs[j] else 2 for i, j in pairs)

@@ -31,7 +31,7 @@ def test_outermost_calls_by_definition(fits: int, found: list[tuple[int, int, in
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(groupby, "_FITS", fits)
         spans = forest.Spans(track.astype(np.int32), start, start + dur)
-        assert forest.outermost(key, spans).tolist() == expected
+        assert forest.is_top_level(key, spans).tolist() == expected
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-(2**40), 2**40), st.integers(0, 1)), max_size=30))
@@ -78,8 +78,8 @@ def test_paths_by_definition(few: int, found: list[tuple[int, int, int]]) -> Non
 def test_calls_that_nest_deep_are_not_numbered_level_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
     """60,000 nested events of one time: a level of one row each."""
     calls = []
-    real = groupby.numbered
-    monkeypatch.setattr(groupby, "numbered", lambda values: calls.append(len(values)) or real(values))
+    real = groupby.number_groups
+    monkeypatch.setattr(groupby, "number_groups", lambda values: calls.append(len(values)) or real(values))
     n = 3000
     chain = forest.Forest(np.arange(-1, n - 1, dtype=np.int32))
     label = np.arange(n, dtype=np.int64) % 7

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tb_plugin.model.trace.tree import _nest_crossing, inherit, innermost, nest, parents_among, self_time
+from tb_plugin.model.trace.tree import _nest_crossing, inherit, innermost_at, nest, parents_among, self_time
 
 Event = tuple[int, int, int]
 """Track, start, end."""
@@ -107,7 +107,7 @@ def test_innermost_is_its_definition(drawn: list[Event], points: list[tuple[int,
     events = in_order(drawn)
     track, start, end = columns(events)
     at_track, at = np.array(points, np.int64).reshape(-1, 2).T
-    found = innermost(track, start, end, nest(track, start, end).parent, at_track.astype(np.int32), at)
+    found = innermost_at(track, start, end, nest(track, start, end).parent, at_track.astype(np.int32), at)
     assert found.tolist() == [
         max((j for j, event in enumerate(events) if is_open(event, t, time)), default=-1) for t, time in points
     ]

@@ -24,7 +24,7 @@ def test_attention_in_pieces() -> None:
     seen = said("unfused_attention", step(LINEAR, BEFORE, SCALE, SOFTMAX, AFTER, LINEAR))
     assert seen is not None and (seen.least, seen.most) == (50, 50), "what products need is not known of this device"
     assert seen.text == (
-        "Attention is not fused: kernels between its two products take 50.0 µs per step, 14.7 % of the kernel time."
+        "Attention is not fused: kernels between its two matmuls take 50.0 µs per step, 14.7 % of the kernel time."
     )
 
 
@@ -107,7 +107,7 @@ def test_a_chain_of_elementwise_kernels() -> None:
     seen = said("unfused_kernels", step(LINEAR, point(10), point(14), point(12), LINEAR))
     assert seen is not None and (seen.least, seen.most) == (5 + 6, 10 + 12)
     assert seen.text == (
-        "3 small kernels (elementwise) follow each other between products and attention: 36.0 µs per step, 15.3 % of the "
+        "Per step, 3 small kernels (elementwise) run between matmuls and attention. They take 36.0 µs, 15.3 % of the "
         "kernel time, in 1 run. If each run took as long as its longest kernel, they would take 14.0 µs."
     )
 
@@ -164,7 +164,7 @@ def test_a_line_that_casts_again_and_again() -> None:
     """Four casts of 10 in each of two calls: all but the first of a call surely go, all but the first of the step at best."""
     seen = said("redundant_casts", calls([cast()] * 4, [cast()] * 4))
     assert seen is not None and (seen.least, seen.most) == (60, 70)
-    assert seen.text == ("7 kernels per step repeat an earlier cast, 70.0 µs, mostly at model.py(5): forward.")
+    assert seen.text == ("7 kernels per step repeat an earlier cast and take 70.0 µs, mostly at model.py(5): forward.")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def loading(kind: str, dur: int = 400) -> TraceBuilder:
     ("kind", "words", "advice", "not_advice"),
     [
         ("SingleProcess", "Data is loaded in the main process.", "num_workers", "persistent_workers"),
-        ("MultiProcessing", "The workers of the data loader are too slow.", "persistent_workers", "pinned memory"),
+        ("MultiProcessing", "The data loader workers are too slow.", "persistent_workers", "pinned memory"),
         ("Other", "of each 1.00 ms step.", "num_workers", "persistent_workers"),
     ],
 )

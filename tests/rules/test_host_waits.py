@@ -156,7 +156,7 @@ def test_a_backward_operator_that_waits_alone_is_named() -> None:
     assert each.keys() == {"deterministic_sync"}
     assert text(each["deterministic_sync"]) == (
         "Per step, GatherBackward0 of aten::gather in PatchDropout_0 at model.py(70): forward makes the host wait 385 µs "
-        "for the device, once. Likely cause: deterministic algorithms. No forward operator behind it waits."
+        "for the device, once. Likely cause: deterministic algorithms, because the forward operators do not wait."
     )
     assert saving(each["deterministic_sync"])[0] == 1000 - (422 + 400)
 

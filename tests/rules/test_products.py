@@ -49,7 +49,7 @@ def test_no_number_for_a_device_that_nobody_knows() -> None:
 def test_fused_attention_alone_is_no_use_of_matrix_units() -> None:
     attention = Op("aten::_efficient_attention_forward", 50, "fmha_cutlassF_f32_aligned_64x64_rf_sm80")
     seen = said("matrix_units", a100(single(), attention))
-    assert seen is not None and seen.text.endswith("no product or convolution uses them.")
+    assert seen is not None and seen.text.endswith("no matmul or convolution uses them.")
     assert said("matrix_units", a100(single(), half(10))) is None
 
 
@@ -57,7 +57,7 @@ def test_tf32_is_off_where_others_use_matrix_units() -> None:
     seen = said("tf32_off", a100(single(), half(800)))
     assert seen is not None
     assert seen.text == (
-        "TF32 is off: float32 products take 200 µs per step without Tensor Cores, 20.0 % of the kernel time."
+        "TF32 is off: float32 matmuls and convolutions take 200 µs per step without Tensor Cores, 20.0 % of the kernel time."
     )
     assert (seen.least, seen.most) == pytest.approx((200 - 3 * 12.82051, 200 - 12.82051), abs=2e-3)
     assert said("tf32_off", a100(single())) is None, "matrix_units speaks"
@@ -76,7 +76,7 @@ def test_an_odd_dimension_makes_a_product_slow() -> None:
     seen = said("matrix_alignment", a100(half(10), half(21, 1001)))
     assert seen is not None
     assert seen.text == (
-        "16-bit matrix products take 21.0 µs per step in slow kernels, mostly aten::mm with [[1000, 1000], [1000, 1001]]: "
+        "16-bit matmuls take 21.0 µs per step in slow kernels, mostly aten::mm with [[1000, 1000], [1000, 1001]]: "
         "1,001 is not a multiple of 8."
     )
     assert seen.least == seen.most == pytest.approx(21 - 10.09, abs=2e-3)

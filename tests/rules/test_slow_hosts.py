@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.analysis.advice import is_inference
-from tb_plugin.analysis.simulate import Change, saved
+from tb_plugin.analysis.simulate import Change, time_saved
 from tb_plugin.findings import finding
 from tb_plugin.lib.intervals import measure
 from tb_plugin.rules import compilation, garbage_collection, launch_bound, profiler_overhead, python_bound, small_batch
@@ -40,8 +40,8 @@ def saving(rule: Rule, builder: TraceBuilder) -> tuple[float, float]:
     table = builder.table()
     found, steps = rule.look(Scene(table)), Scene(table).steps
     assert found is not None and isinstance(found.saving, Bounds)
-    (low,) = saved(table, steps, [found.saving.least], careful=True)
-    (high,) = saved(table, steps, [found.saving.most], careful=False)
+    (low,) = time_saved(table, steps, [found.saving.least], careful=True)
+    (high,) = time_saved(table, steps, [found.saving.most], careful=False)
     return float(low) / 1000, float(high) / 1000
 
 
@@ -75,8 +75,8 @@ def test_what_waits_for_launches_is_told() -> None:
     assert (told["launching_ns"], told["launch_every_ns"], told["kernel_median_ns"]) == (800_000, 40_000, 10_000)
     assert (told["step_launches"], told["launching_ratio"]) == (20, 0.8)
     assert words(found) == (
-        "Devices wait for launches 800 µs of each 1.00 ms step. A launch takes the host 40.0 µs, and half of the kernels "
-        "take at most 10.0 µs."
+        "In each 1.00 ms step, devices wait 800 µs for launches. A launch takes 40.0 µs of host time, and half of the "
+        "kernels take at most 10.0 µs."
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.analysis.simulate import saved
+from tb_plugin.analysis.simulate import time_saved
 from tb_plugin.findings import finding
 from tb_plugin.rules import slow_first_step, step_outliers
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
@@ -40,7 +40,10 @@ def saving(rule: Rule, builder: TraceBuilder) -> tuple[float, float]:
     table = builder.table()
     steps, found = Scene(table).steps, look(rule, builder)
     assert found is not None and isinstance(found.saving, Bounds)
-    (low,), (high,) = (saved(table, steps, [found.saving.least], True), saved(table, steps, [found.saving.most], False))
+    (low,), (high,) = (
+        time_saved(table, steps, [found.saving.least], True),
+        time_saved(table, steps, [found.saving.most], False),
+    )
     return float(low) / 1000, float(high) / 1000
 
 
@@ -219,7 +222,7 @@ def test_what_the_host_was_in_meanwhile_is_told() -> None:
     (found,) = findings_of(builder.table(), None).all
     said = finding(found.notice)
     assert said.text == (
-        "Device 0 runs kernels only 11.5 % of the steps. The largest cause of its idle time is Unexplained (67.4 %): the "
+        "Device 0 runs kernels for only 11.5 % of the steps. The largest cause of its idle time is Unexplained (67.4 %): the "
         "host is in cudaMemcpyAsync, called by aten::copy_, at train.py(7): load."
     )
     assert said.todo == builder.table().recorder.todo("low_utilization.unexplained")

@@ -63,7 +63,7 @@ def test_the_layers_of_an_llm() -> None:
     seen = said("unfused_kernels", block())
     assert seen is not None and (seen.least, seen.most) == (0, 65 - 11)
     assert seen.text == (
-        "19 small kernels (elementwise and copy) follow each other between products and attention: 65.0 µs per step, 15.2 % "
+        "Per step, 19 small kernels (elementwise and copy) run between matmuls and attention. They take 65.0 µs, 15.2 % "
         "of the kernel time, in 2 runs. If each run took as long as its longest kernel, they would take 11.0 µs."
     )
 

@@ -16,7 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Saving
 from tb_plugin.rules._base import Scene
 from tb_plugin.rules._savings import findings_of
-from tb_plugin.rules._slow_steps import lengths
+from tb_plugin.rules._slow_steps import step_lengths
 from tests.builders import part
 from tests.formats.sources import DATA, needs_data
 from tests.formats.test_megengine import called, event, operator, raw, span, table
@@ -69,7 +69,7 @@ def test_what_the_profiler_holds_up_is_no_saving_of_others() -> None:
     mine = saving(trace, "profiler_overhead")
     assert mine.low_ns * 2 >= 0.97 * 780_000, "what waits for it is surely gone with it"
     assert mine.high_ns * 2 == 780_000, "no more than it takes: the step begins with the wait"
-    assert lengths(Scene(trace)).tolist()[0] == 1_180_000 - 780_000
+    assert step_lengths(Scene(trace)).tolist()[0] == 1_180_000 - 780_000
 
 
 def test_a_profiler_that_nobody_waits_for_changes_nothing() -> None:
@@ -104,6 +104,6 @@ def test_recordings(folder: str, held_us: float) -> None:
         assert costs(trace)[0]["largest_ns"] == pytest.approx(held_us * 1000 / 2)
         profiler = saving(trace, "profiler_overhead")
         told = findings_of(trace, None).all[0]
-        assert told.notice.todo.startswith("Leave the first step out")
+        assert told.notice.todo.startswith("The profiler starts in the first step.")
         assert told.rule.id == "profiler_overhead" and re.search(r"takes 3\.74 ms", finding(told.notice).text)
         assert held_us * 1000 / 2 * 0.97 <= profiler.low_ns <= profiler.high_ns < 3.745 * MS

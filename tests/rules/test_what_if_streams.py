@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.simulate import Change, saved
+from tb_plugin.analysis.simulate import Change, time_saved
 from tb_plugin.lib.intervals import Ranges
 from tests.builders import kernel, memcpy, named, trace
 
@@ -21,7 +21,7 @@ def test_a_launch_may_have_held_a_stream_up_while_another_one_copied() -> None:
     builder.op("aten::copy_", 300, 15).launches(memcpy(90, stream=20), at=300, dur=10)
     table = builder.op("aten::mm", 350, 15).launches(kernel("after", 540), at=350, dur=10).table()
     change = Change(Ranges(np.array([10 * US]), np.array([300 * US])))
-    low, high = (saved(table, table.steps, [change], careful) for careful in (True, False))
+    low, high = (time_saved(table, table.steps, [change], careful) for careful in (True, False))
     assert (low.tolist(), high.tolist()) == ([250 * US], [290 * US])
 
 
@@ -33,7 +33,7 @@ def test_work_that_is_gone_leaves_no_latency_behind() -> None:
     table = builder.table()
     row = np.array([named(table, "k1")])
     change = Change(row=row, less_ns=table.dur_ns[row])
-    low, high = (saved(table, table.steps, [change], careful) for careful in (True, False))
+    low, high = (time_saved(table, table.steps, [change], careful) for careful in (True, False))
     assert (low.tolist(), high.tolist()) == ([100 * US], [105 * US])
 
 
@@ -44,5 +44,5 @@ def test_what_the_busiest_stream_runs_may_be_in_the_way_of_all_of_its_work() -> 
     table = builder.table()
     row = np.array([named(table, "gone")])
     change = Change(row=row, less_ns=table.dur_ns[row])
-    low, high = (saved(table, table.steps, [change], careful) for careful in (True, False))
+    low, high = (time_saved(table, table.steps, [change], careful) for careful in (True, False))
     assert (low.tolist(), high.tolist()) == ([10 * US], [100 * US])

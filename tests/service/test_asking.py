@@ -89,16 +89,16 @@ def test_the_last_who_leaves_lets_go_and_whoever_comes_then_asks_anew(monkeypatc
 
 
 def test_an_answer_has_a_limit_and_a_read_has_none():
-    assert timeouts.late(job(0, running_since=100), 219, 120) is None
-    late = timeouts.late(job(0, running_since=100), 221, 120)
+    assert timeouts.timeout_error(job(0, running_since=100), 219, 120) is None
+    late = timeouts.timeout_error(job(0, running_since=100), 221, 120)
     assert isinstance(late, TookTooLong)
     assert (late.what, late.where) == ("The answer took longer than 120 s and was stopped.", "/logs/x.json")
     assert "TORCH_TRACE_ANSWER_SECONDS" in late.do
-    waited = timeouts.late(job(0), 121, 120)
+    waited = timeouts.timeout_error(job(0), 121, 120)
     assert waited is not None and waited.what == "All workers were busy for 120 s."
-    assert timeouts.late(job(0), 119, 120) is None
-    assert timeouts.late(job(0, running_since=100, heavy=True), 10**6, 120) is None
-    assert timeouts.late(job(0, running_since=100), 10**6, None) is None
+    assert timeouts.timeout_error(job(0), 119, 120) is None
+    assert timeouts.timeout_error(job(0, running_since=100, heavy=True), 10**6, 120) is None
+    assert timeouts.timeout_error(job(0, running_since=100), 10**6, None) is None
 
 
 def test_who_gives_way():

@@ -59,7 +59,7 @@ def test_a_worker_of_dask_keeps_to_its_own_limit(machine, tmp_path):
         machine.setattr(distributed, "get_worker", lambda worker=worker: worker)
         outcomes.append(_on_worker(job))
     assert [outcome.kind for outcome in outcomes] == ["written", "failed", "written"]
-    assert "; 90 MB are allowed there. " in outcomes[1].reason
+    assert "; 90 MB are allowed. " in outcomes[1].reason
 
 
 def test_a_small_budget_means_few_workers(machine):

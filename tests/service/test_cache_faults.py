@@ -24,7 +24,7 @@ from tb_plugin.service import loader
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore, refused
+from tb_plugin.storage.cache import FileStore, cache_error_message
 from tests.depth import deep, sampled
 from tests.service.fakes import LastingSlowPool, SlowPool, catalog_of, trace_text, until, write_trace
 
@@ -264,7 +264,7 @@ def test_a_cache_that_refuses_is_left_for_a_temporary_one(opened, tmp_path, monk
     workspace = inline(opened)
     assert overview(workspace)
     assert workspace._store.folder != cache and list(cache.iterdir()) == []
-    assert "cannot be written" in caplog.text
+    assert "Cannot write to the cache folder" in caplog.text
     assert json.loads(workspace.group(W1, "distributed", Params()))
     assert overview(workspace, W1)
 
@@ -285,7 +285,7 @@ def test_when_nothing_can_be_written_it_says_why(opened, monkeypatch):
 def test_arrow_says_that_the_disk_is_full():
     with pytest.raises(OSError) as error, pa.OSFile("/dev/full", "wb") as sink:
         sink.write(b"x" * 10_000_000)
-    assert "cache folder is full" in refused(Path("/dev/full"), error.value).what
+    assert "cache folder is full" in cache_error_message(Path("/dev/full"), error.value).what
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")

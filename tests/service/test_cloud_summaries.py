@@ -47,7 +47,7 @@ def test_a_run_in_a_bucket_opens_from_summaries(scheme, object_stores, tmp_path,
     for path in ranks:
         fs.pipe_file(f"{bucket}/{name}/ddp/{path.name}", path.read_bytes())
     url = f"{store.url}/{name}"
-    for said in ("2 ranks: 2 computed, 0 current, 0 failed; ", "2 ranks: 0 computed, 2 current, 0 failed; "):
+    for said in ("2 ranks: 2 computed, 0 up to date, 0 failed; ", "2 ranks: 0 computed, 2 up to date, 0 failed; "):
         assert cli.main(["summarize", url, "--workers", "0"]) == 0
         assert capsys.readouterr().out.startswith(said)
     store.door.requests.clear()

@@ -130,7 +130,7 @@ def test_several_parts_are_taken_at_a_time_and_forgotten_when_they_are_there(par
     assert [copy.exists() for copy in copies] == [True, False, False, False]
     assert parts.ask(1, targets[0]) is None
     assert parts.ask(1, targets[1]) == "" == parts.refused(targets[1])
-    assert parts.ask(1, targets[2]) == "the result of the cluster is damaged"
+    assert parts.ask(1, targets[2]) == "the cluster's result is damaged"
     assert parts.ask(1, targets[3]) == "the cluster: The storage is away."
     (tmp_path / "b").unlink()  # the cache let go of it
     assert parts.ask(1, targets[1]) is None and until(lambda: targets[1] in cluster.jobs)

@@ -169,7 +169,7 @@ def test_a_storage_that_fails_for_a_moment_is_asked_again(tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(Folder, "open", lambda self, file: open_local("/nowhere/at/all"))
         first = scan.scan()
-    assert not first.profiles and "refused" in first.skipped[0][1]
+    assert not first.profiles and "storage reported an error" in first.skipped[0][1]
     assert scan.scan().profiles
 
 

@@ -21,7 +21,7 @@ from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.summary_files import SUFFIX
 from tb_plugin.service.summaries import dask_cluster as clusters
 from tb_plugin.service.summaries.compute import code_digest, job_of
-from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler, computed
+from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler, compute_jobs
 from tb_plugin.service.summaries.engines import in_pool, in_this_process
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
@@ -163,7 +163,7 @@ def worker_of_this_process():
 
 def test_a_cluster_computes_the_same_and_one_worker_that_is_killed_costs_a_retry(logs, expected, dask, tmp_path):
     outcomes = []
-    for outcome in computed(jobs_of(logs, tmp_path / "to"), dask.scheduler):
+    for outcome in compute_jobs(jobs_of(logs, tmp_path / "to"), dask.scheduler):
         outcomes.append(outcome)
         if len(outcomes) == 2:
             dask.workers[0].kill()
@@ -183,11 +183,11 @@ def test_a_rank_that_fails_stops_nobody_and_a_second_run_computes_what_is_missin
     command = ["summarize", str(mine), "--scheduler", dask.scheduler.address]
     assert cli.main(command) == 3
     said = capsys.readouterr()
-    assert said.out.startswith("3 ranks: 2 computed, 0 current, 1 failed; ")
+    assert said.out.startswith("3 ranks: 2 computed, 0 up to date, 1 failed; ")
     assert "job/rank1/1: " in said.err
     bad.write_bytes(whole)
     assert cli.main(command) == 0
-    assert capsys.readouterr().out.startswith("3 ranks: 1 computed, 2 current, 0 failed; ")
+    assert capsys.readouterr().out.startswith("3 ranks: 1 computed, 2 up to date, 0 failed; ")
     assert len(list((mine / "job").glob(f"*{SUFFIX}"))) == 3
 
 
@@ -239,31 +239,34 @@ def test_a_cluster_at_tls_computes_the_same_and_refuses_who_has_not_its_certific
         (mine / path.name).write_bytes(path.read_bytes())
     command = ["summarize", str(mine), "--to", str(tmp_path / "to"), "--scheduler", address]
     assert cli.main([*command, *files]) == 0
-    assert capsys.readouterr().out.startswith("2 ranks: 2 computed, 0 current, 0 failed; ")
+    assert capsys.readouterr().out.startswith("2 ranks: 2 computed, 0 up to date, 0 failed; ")
     written = contents(tmp_path / "to")
     assert len(written) == 2 and written.items() <= expected.items()
     monkeypatch.setattr(clusters, "CONNECT_SECONDS", 2.0)
     assert cli.main(command) == 2
-    assert "The scheduler is at tls:// and no certificate is named. Name all three." in capsys.readouterr().err
+    assert (
+        "The scheduler address starts with tls://, but no certificate files are set. Name all three."
+        in capsys.readouterr().err
+    )
     others = [str(own_certificate(tmp_path)) if each.endswith(".pem") else each for each in files]
     assert cli.main([*command, *others]) == 3
     assert "The cluster cannot be used: TLS certificate does not match." in capsys.readouterr().err
     assert cli.main([*command[:-1], address.replace("tls:", "tcp:")]) == 3
     said = capsys.readouterr().err
-    assert "The cluster cannot be used: " in said and "whether it wants tls://." in said
+    assert "The cluster cannot be used: " in said and "whether it requires tls://." in said
 
 
 def test_workers_with_other_code_or_none_are_refused(logs, dask, monkeypatch, tmp_path):
     assert len(code_digest()) == 16
     monkeypatch.setattr(clusters, "code_digest", lambda: "another")
-    (outcome,) = computed(jobs_of(logs, tmp_path)[:1], dask.scheduler)
+    (outcome,) = compute_jobs(jobs_of(logs, tmp_path)[:1], dask.scheduler)
     assert (outcome.kind, outcome.reason.partition(".")[0]) == (
         "failed",
         "The worker has another version of torch-trace-tb",
     )
     monkeypatch.setattr(clusters, "_PACKAGE", "no-such-package")
-    with pytest.raises(UserError, match="workers of the cluster have no no-such-package"):
-        list(computed(jobs_of(logs, tmp_path)[:1], dask.scheduler))
+    with pytest.raises(UserError, match="cluster workers lack no-such-package"):
+        list(compute_jobs(jobs_of(logs, tmp_path)[:1], dask.scheduler))
 
 
 def test_a_cluster_without_workers_is_told(monkeypatch, caplog):
@@ -276,7 +279,7 @@ def test_a_cluster_without_workers_is_told(monkeypatch, caplog):
 
     monkeypatch.setattr(clusters, "_connected", lambda scheduler: Client())
     Cluster(Scheduler("tcp://127.0.0.1:1")).close()
-    assert "The cluster at tcp://127.0.0.1:1 has no workers now; ranks wait for them." in caplog.text
+    assert "The cluster at tcp://127.0.0.1:1 has no workers yet. The ranks wait until some start." in caplog.text
 
 
 def test_a_cluster_that_is_not_there(logs, tmp_path, monkeypatch, capsys):

@@ -264,7 +264,7 @@ def test_savings_that_fail_leave_the_findings(file, monkeypatch):
     workspace, place = workspace_of(file)
     good = json.loads(workspace.view(place, "findings", Params()))["payloads"]["findings"]["notices"]
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(file.parent.parent / "other"))
-    monkeypatch.setattr(_savings, "saved", boom)
+    monkeypatch.setattr(_savings, "time_saved", boom)
     workspace, place = workspace_of(file)
     bad = json.loads(workspace.view(place, "findings", Params()))["payloads"]["findings"]["notices"]
     assert "data_loading" in {notice["rule"] for notice in good} <= {notice["rule"] for notice in bad}
@@ -357,10 +357,10 @@ def test_an_export_that_fails_leaves_the_views(what, function, file, monkeypatch
 
 
 BUILDING = {
-    "Reading of the file": "tb_plugin.formats.kineto.reader.KinetoReader.read",
-    "Assembly of the profile": "tb_plugin.model_kinds.trace.TraceModel.assemble",
-    "Writing of the columns": "tb_plugin.model_kinds.trace.TraceModel.write",
-    "Outline of the profile": "tb_plugin.model_kinds.trace.TraceModel.outline",
+    "Reading the file": "tb_plugin.formats.kineto.reader.KinetoReader.read",
+    "Building the profile": "tb_plugin.model_kinds.trace.TraceModel.assemble",
+    "Writing the columns": "tb_plugin.model_kinds.trace.TraceModel.write",
+    "Summary of the profile": "tb_plugin.model_kinds.trace.TraceModel.outline",
 }
 
 

@@ -170,7 +170,7 @@ def test_a_window_of_a_merged_file_is_one_worker(tmp_path: Path) -> None:
         codes = {issue.code for issue in window.summary.read.issues}
         assert "merged_processes" in codes and named(workspace.runs()) == [("run", "m", "default")]
         workspace.load(Place())
-        with pytest.raises(UserError, match="read together"):
+        with pytest.raises(UserError, match="as a whole"):
             workspace.load(Place("run", "rank1", window="2-3"))
 
 

@@ -21,14 +21,14 @@ from tb_plugin.service.summaries.format import (
     SummaryRefused,
     Wanted,
     content_of,
+    decode_unchecked,
     dump,
     part_of,
     read_header,
-    unchecked,
 )
 from tb_plugin.service.workers.parse import read_info
-from tb_plugin.storage.checksum import sealed, unsealed
-from tb_plugin.views.distributed.part_schema import FACTS, NEVER_NULL, part_shapes, stamp
+from tb_plugin.storage.checksum import with_checksum, without_checksum
+from tb_plugin.views.distributed.part_schema import FACTS, NEVER_NULL, part_shapes, schema_hash
 from tb_plugin.views.distributed.rank.reported import RANK, ranks_at_least
 from tb_plugin.views.distributed.view import Distributed
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
@@ -41,7 +41,7 @@ WANTED = Wanted(FILES, Settings())
 
 def about(**changes):
     report = read_info(sample(DDP).report)
-    made = SummaryHeader(stamp(), list(FILES), Settings(), 0, [], report)
+    made = SummaryHeader(schema_hash(), list(FILES), Settings(), 0, [], report)
     return msgspec.structs.replace(made, **changes)
 
 
@@ -63,7 +63,7 @@ def refused(content, wanted=WANTED):
 def packed(body, **changes):
     """A summary with this body of a part, sealed as if all were well."""
     head = msgspec.json.encode(about(part_bytes=len(body), **changes), order="deterministic")
-    return b"torch-trace rank summary 1\n" + sealed(head + b"\n" + pa.compress(body, codec="zstd", asbytes=True))
+    return b"torch-trace rank summary 1\n" + with_checksum(head + b"\n" + pa.compress(body, codec="zstd", asbytes=True))
 
 
 def with_frame(name, table):
@@ -85,17 +85,17 @@ def test_parts_of_all_samples_have_the_shapes_that_are_expected(name):
 
 def test_a_summary_states_what_it_is_of(whole):
     told = read_header(whole)
-    assert (told.files, told.stamp, told.settings) == (list(FILES), stamp(), Settings())
+    assert (told.files, told.stamp, told.settings) == (list(FILES), schema_hash(), Settings())
     assert told.part_bytes == len(part_codec.dump(part()))
     assert dump(part(), about()) == whole
 
 
 def test_other_files_settings_and_versions_are_refused(whole):
-    assert refused(whole, Wanted((("rank0.1.pt.trace.json.gz", 124),), Settings())) == "belongs to another file"
+    assert refused(whole, Wanted((("rank0.1.pt.trace.json.gz", 124),), Settings())) == "is from another file"
     assert "other settings" in refused(whole, Wanted(FILES, Settings("step .*")))
     assert part_of(whole, Wanted(None, Settings())).facts == part().facts
-    assert refused(dump(part(), about(stamp="0"))) == "has another version"
-    assert refused(whole.replace(b"summary 1\n", b"summary 2\n", 1)) == "has another version"
+    assert refused(dump(part(), about(stamp="0"))) == "was written by another version"
+    assert refused(whole.replace(b"summary 1\n", b"summary 2\n", 1)) == "was written by another version"
     assert refused(packed(part_codec.dump(part())).replace(b'"stamp"', b'"stomp"', 1)) == "is damaged"
 
 
@@ -116,7 +116,7 @@ def test_mutants_behind_a_right_checksum_raise_nothing_else():
         for at in rng.integers(0, len(changed), 3):
             changed[at] = rng.integers(256)
         try:
-            part_of(packed(sealed(bytes(changed))), WANTED)
+            part_of(packed(with_checksum(bytes(changed))), WANTED)
         except SummaryRefused as error:
             assert str(error)
 
@@ -126,11 +126,11 @@ def test_a_part_that_is_larger_than_it_says_or_far_too_large(whole):
     body = part_codec.dump(part())
     for size in (0, -1, 10, len(body) - 1, len(body) + 1, 2**40):
         stated = msgspec.json.encode(about(part_bytes=size), order="deterministic")
-        content = head + b"\n" + sealed(stated + b"\n" + pa.compress(body, codec="zstd", asbytes=True))
+        content = head + b"\n" + with_checksum(stated + b"\n" + pa.compress(body, codec="zstd", asbytes=True))
         assert refused(content)
     bomb = pa.compress(b"\0" * 50_000_000, codec="zstd", asbytes=True)
     stated = msgspec.json.encode(about(part_bytes=50_000_000), order="deterministic")
-    assert "size" in refused(head + b"\n" + sealed(stated + b"\n" + bomb))
+    assert "size" in refused(head + b"\n" + with_checksum(stated + b"\n" + bomb))
 
 
 def test_what_a_summary_states_is_bounded_before_it_is_made(whole, monkeypatch):
@@ -145,22 +145,22 @@ def test_what_a_summary_states_is_bounded_before_it_is_made(whole, monkeypatch):
         with pytest.raises(SummaryRefused, match="too many steps"):
             dump(part(), about(**many))
     assert part_of(dump(part(), about(steps=[step] * 20_000)), WANTED)
-    _, size = unchecked(whole, WANTED, room)
+    _, size = decode_unchecked(whole, WANTED, room)
     assert size > made.part_bytes, "steps are objects"
     for lacks in (made.part_bytes - 1, made.part_bytes + len(whole) - 1):
         with pytest.raises(SummaryRefused, match="does not fit"):
-            unchecked(whole, WANTED, lacks)
-    assert unchecked(whole, WANTED, made.part_bytes + len(whole))
+            decode_unchecked(whole, WANTED, lacks)
+    assert decode_unchecked(whole, WANTED, made.part_bytes + len(whole))
     kept = msgspec.msgpack.decode(part_codec.dump(part())[9:])
     labels = [f"step {i}" for i in range(50_000)]
-    content = packed(sealed(msgspec.msgpack.encode({**kept, "steps": labels})))
+    content = packed(with_checksum(msgspec.msgpack.encode({**kept, "steps": labels})))
     with pytest.raises(SummaryRefused, match="does not fit"):
-        unchecked(content, WANTED, 2_000_000)
+        decode_unchecked(content, WANTED, 2_000_000)
 
 
 def test_a_file_is_not_read_to_find_that_it_is_too_large(tmp_path):
     with (tmp_path / "large").open("w+b") as stream:
-        for size, why in ((MOST_BYTES + 1, "is too large"), (1001, "does not fit into memory")):
+        for size, why in ((MOST_BYTES + 1, "is too large"), (1001, "does not fit in memory")):
             stream.truncate(size)
             with pytest.raises(SummaryRefused, match=why):
                 content_of(stream, 1000)
@@ -172,8 +172,8 @@ def test_a_file_is_not_read_to_find_that_it_is_too_large(tmp_path):
 def test_tables_that_no_part_has():
     calls = part().frames["collectives"].data
     other = calls.set_column(0, "call", pa.array(["0"] * len(calls)))
-    assert refused(with_frame("collectives", other)) == "has other columns"
-    assert refused(with_frame("collectives", calls.drop_columns(["dtype"]))) == "has other columns"
+    assert refused(with_frame("collectives", other)) == "has unexpected columns"
+    assert refused(with_frame("collectives", calls.drop_columns(["dtype"]))) == "has unexpected columns"
     assert refused(with_frame("notes", calls)) == "contains an unknown table"
     place = calls.column_names.index("start_ns")
     null = calls.set_column(place, "start_ns", pa.nulls(len(calls), pa.int64()))
@@ -198,9 +198,9 @@ def test_tables_that_no_part_has():
 
 def with_facts(changed):
     """A summary whose part states these facts, whatever they are, sealed as if all were well."""
-    body = msgspec.msgpack.decode(unsealed(part_codec.dump(part())))
+    body = msgspec.msgpack.decode(without_checksum(part_codec.dump(part())))
     body["facts"] |= changed
-    return packed(sealed(msgspec.msgpack.encode(body)))
+    return packed(with_checksum(msgspec.msgpack.encode(body)))
 
 
 @pytest.mark.parametrize("name", [*FACTS])
@@ -208,15 +208,15 @@ def test_facts_that_no_rank_states_are_refused(name):
     stated = part().facts[name]
     assert part_of(with_facts({name: stated}), WANTED).facts == part().facts
     for value in ([1], [], {}, {"rank": 1}, "1", "", "x" * 10_000_000, b"1", 2**64 - 1):
-        assert refused(with_facts({name: value})) in ("is damaged", f"has an impossible value of {name}")
+        assert refused(with_facts({name: value})) in ("is damaged", f"has an impossible value for {name}")
     for value in (1.5, 1.0, float("nan"), float("inf"), 2**63, -(2**63), 2**62 + 1, -(2**62) - 1):
-        assert refused(with_facts({name: value})) == f"has an impossible value of {name}"
+        assert refused(with_facts({name: value})) == f"has an impossible value for {name}"
     for value in (True, False):
         assert refused(with_facts({name: value}))
     if name != "distributed.base_time_ns":
-        assert refused(with_facts({name: -1})) == f"has an impossible value of {name}"
+        assert refused(with_facts({name: -1})) == f"has an impossible value for {name}"
     if name in ("distributed.rank", "distributed.world_size"):
-        assert refused(with_facts({name: 2**24})) == f"has an impossible value of {name}"
+        assert refused(with_facts({name: 2**24})) == f"has an impossible value for {name}"
     if name == "distributed.calls":
         assert refused(with_facts({name: stated + 1})) == refused(with_facts({name: None}))
     else:
@@ -253,11 +253,11 @@ def test_text_that_is_no_text_is_refused():
 def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):
     from tb_plugin.views.distributed import part_schema
 
-    before = stamp()
-    part_schema.stamp.cache_clear()
+    before = schema_hash()
+    part_schema.schema_hash.cache_clear()
     monkeypatch.setattr(part_schema, "MEANING", part_schema.MEANING + 1)
-    changed = part_schema.stamp()
-    part_schema.stamp.cache_clear()
+    changed = part_schema.schema_hash()
+    part_schema.schema_hash.cache_clear()
     assert changed != before and format.FORMAT == 1
 
 
@@ -315,9 +315,9 @@ def test_lists_longer_than_any_part_has_are_refused_before_they_are_made():
         {"steps": many}, {"coverage": coverage}, {"layout": [""]}, {"payloads": {"one": frame}},
         {"frames": {**kept["frames"], "collectives": calls}}, {"facts": {f"distributed.{i}": 1 for i in range(1001)}},
     ]  # fmt: skip
-    assert part_of(packed(sealed(msgspec.msgpack.encode(kept))), WANTED)
+    assert part_of(packed(with_checksum(msgspec.msgpack.encode(kept))), WANTED)
     for change in changes:
-        body = sealed(msgspec.msgpack.encode({**kept, **change}))
+        body = with_checksum(msgspec.msgpack.encode({**kept, **change}))
         with pytest.raises(msgspec.ValidationError, match="of length <= "):
             msgspec.msgpack.decode(body[9:], type=format._Stored)
         # Nothing that is packed so well is unpacked at all.

@@ -14,7 +14,7 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.service.answers.stack_export import SUFFIXES, write_stacks
-from tb_plugin.views.stacks.view import FRAMES, WEIGHTS, Choice, merged
+from tb_plugin.views.stacks.view import FRAMES, WEIGHTS, Choice, merged_stacks
 from tests.builders import kernel, trace
 from tests.conftest import SAMPLE_FILES, sample
 
@@ -101,7 +101,7 @@ def test_no_name_breaks_a_file(name: str, tmp_path: Path) -> None:
 def test_both_files_have_the_sums_of_the_page(name: str, of: str, tmp_path: Path) -> None:
     table = sample(name)
     for weight in WEIGHTS:
-        places = merged(table, select_rows(table, None), Choice(of, weight))
+        places = merged_stacks(table, select_rows(table, None), Choice(of, weight))
         total = int((places.host_ns if weight == "host" else places.device_ns).sum())
         if not total:
             continue

@@ -234,7 +234,7 @@ def test_ranks_that_cannot_be_joined_cost_a_line(logs, tmp_path, monkeypatch, ca
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path))
     monkeypatch.setattr(Workspace, "group", refuse)
     assert cli.main(["summarize", str(logs), "--workers", "0"]) == 0
-    assert "The ranks are not combined yet; TensorBoard will do it. " in capsys.readouterr().err
+    assert "The ranks are not merged yet; TensorBoard will merge them. " in capsys.readouterr().err
 
 
 def test_a_log_is_told_how_far_it_is(logs, tmp_path, monkeypatch, capsys):
@@ -255,7 +255,7 @@ def test_a_trace_that_ends_early_is_told(logs, capsys):
     whole = cut.read_bytes()
     cut.write_bytes(whole[: len(whole) // 2])
     asked = ["summarize", str(logs), "--workers", "0"]
-    for counts in ("4 computed, 0 current", "0 computed, 4 current"):
+    for counts in ("4 computed, 0 up to date", "0 computed, 4 up to date"):
         assert cli.main(asked) == 0
         said = capsys.readouterr()
         assert said.out.startswith(f"4 ranks: {counts}, 0 failed, 1 incomplete; ")
@@ -265,7 +265,7 @@ def test_a_trace_that_ends_early_is_told(logs, capsys):
     cut.write_bytes(whole)
     assert cli.main(asked) == 0
     said = capsys.readouterr()
-    assert said.out.startswith("4 ranks: 1 computed, 3 current, 0 failed; ") and said.err == ""
+    assert said.out.startswith("4 ranks: 1 computed, 3 up to date, 0 failed; ") and said.err == ""
 
 
 def test_what_the_view_is_about_is_looked_up_once_and_not_for_each_rank(tree, tmp_path, opened, monkeypatch):
@@ -306,8 +306,8 @@ def test_bad_summaries_are_told_and_their_ranks_are_computed(logs, tree, opened)
     answer = view(workspace)
     text = told(answer)["summary_refused"]
     assert text == (
-        "Summary not used: rank0, rank2 (its summary is damaged); rank1 (its summary belongs to another file); "
-        "rank3 (its summary has another version)."
+        "Summary not used: rank0, rank2 (its summary is damaged); rank1 (its summary is from another file); "
+        "rank3 (its summary was written by another version)."
     )
     assert len(read_traces(workspace)) == 4
     assert view(workspace) == answer  # also when the parts are kept
@@ -320,11 +320,11 @@ def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, mo
     summarised(logs, tree)
     expected = view(opened(logs))
     contents = [path.read_bytes() for path in sorted((tree / "ddp").iterdir())]
-    sizes = [format.unchecked(content, WHATEVER)[1] for content in contents]
+    sizes = [format.decode_unchecked(content, WHATEVER)[1] for content in contents]
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
     answer = view(opened(logs))
     assert told(answer)["summary_refused"] == (
-        "Summary not used: rank3 (its summary does not fit into memory with those of the other ranks "
+        "Summary not used: rank3 (its summary does not fit in memory with those of the other ranks "
         "(TORCH_TRACE_MEMORY_MB))."
     )
     for each in (answer, expected):
@@ -371,7 +371,7 @@ def test_a_summary_of_nothing_that_is_known_is_named(tmp_path, opened):
     (tmp_path / "logs" / f"notes.txt{SUFFIX}").write_bytes(b"")
     workspace = opened(tmp_path / "logs")
     assert workspace.catalog.skipped() == [
-        (str(tmp_path / "logs" / f"notes.txt{SUFFIX}"), "A rank summary of a file with an unknown name.")
+        (str(tmp_path / "logs" / f"notes.txt{SUFFIX}"), "A rank summary whose trace has an unknown file name.")
     ]
 
 
@@ -606,6 +606,6 @@ def test_parts_in_the_cache_take_no_more_than_the_workers_may(logs, opened, monk
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size)
     assert question.answer(workspace._workers._models, None) == {}
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size - 1)
-    with pytest.raises(UserError, match="The parts of the ranks need 0 MB of memory") as caught:
+    with pytest.raises(UserError, match="Merging the ranks needs 0 MB of memory") as caught:
         question.answer(workspace._workers._models, None)
     assert "TORCH_TRACE_MEMORY_MB=1" in caught.value.do

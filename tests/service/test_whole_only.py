@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
-from tb_plugin.formats.format_entry import windowed
+from tb_plugin.formats.format_entry import as_windowed_reader
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import EventKind
@@ -98,9 +98,9 @@ def opened(logs: Path, budget: int) -> Workspace:
 
 
 def test_one_function_tells_who_opens_windows() -> None:
-    assert windowed(LinesReader()) is None
+    assert as_windowed_reader(LinesReader()) is None
     kineto = KinetoReader()
-    assert windowed(kineto) is kineto
+    assert as_windowed_reader(kineto) is kineto
 
 
 def test_it_works_from_the_scan_to_the_answer(logs: Path) -> None:

@@ -125,7 +125,7 @@ def test_nothing_is_said_about_the_trace_that_the_window_cannot_know(part):
     assert "window" in rules
     assert not {"steps_missing", "memory_missing", "no_operator", "device_events_missing", "shapes_missing"} & rules
     views = {view.id: view for view in part.profile(Place(window=window)).views}
-    assert views["memory"].why.startswith("In the window") and not views["memory"].enable
+    assert views["memory"].why.startswith("In the opened window") and not views["memory"].enable
 
 
 def numbers(view: dict) -> dict:
@@ -266,7 +266,7 @@ def test_the_log_and_the_python_api_tell_as_well(logs, tmp_path, monkeypatch, ca
     monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     profile = tb_plugin.open(str(logs))
-    assert "only a window of it was opened" in caplog.text and "TORCH_TRACE_MEMORY_MB" in caplog.text
+    assert "Only a window of it was opened" in caplog.text and "TORCH_TRACE_MEMORY_MB" in caplog.text
     assert profile.window.steps == 3 and profile.read.events_outside > 0
     chosen = tb_plugin.open(str(logs), window="4")
     assert chosen.window.first_step == "4"
@@ -277,7 +277,7 @@ def test_the_command_tells_as_well(logs, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
     assert main(["report", str(logs), "--view", "operators"]) == 0
-    assert "Only a window was opened: steps 0 to 2, 3 of 6" in capsys.readouterr().out
+    assert "Only a window was opened: steps 0 to 2 (3 of 6)" in capsys.readouterr().out
     assert main(["report", str(logs), "--view", "overview", "--window", "4-5", "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["profiles"]
     assert found["window"]["first_step"] == "4" and found["facts"]["overview.steps"] == found["window"]["steps"]

@@ -92,7 +92,10 @@ def test_a_worker_killed_for_memory_names_the_trace_and_what_to_do(how):
 
 def test_a_worker_that_ends_otherwise_tells_what_it_said_and_no_word_of_memory():
     error = death("exit")
-    assert error.what == "The worker process ended twice (exit code 1). Its last output: libfoo: cannot go on"
+    assert (
+        error.what
+        == "The worker process exited unexpectedly twice (exit code 1). Its last output: libfoo: cannot go on"
+    )
     assert error.where == "/logs/run/x.pt.trace.json"
     assert "memory" not in error.do
 

@@ -252,7 +252,7 @@ def test_file_that_cannot_be_opened(tmp_path, opened):
     path = write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = inline(opened, path.parent)
     path.unlink()  # between the scan and the parse; root may read any file, so no chmod here
-    with pytest.raises(Exception, match=r"storage refused|does not exist|No such file"):
+    with pytest.raises(Exception, match=r"storage reported an error|does not exist|No such file"):
         workspace.load(Place())
     assert state(workspace) == "failed"
 

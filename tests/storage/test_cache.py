@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.lib.temp_dirs import PrivateFolder
-from tb_plugin.storage.cache import FileStore, open_store, refused
-from tb_plugin.storage.checksum import seal_of, sealed, unsealed
+from tb_plugin.storage.cache import FileStore, cache_error_message, open_store
+from tb_plugin.storage.checksum import seal_of, with_checksum, without_checksum
 
 
 def fill(store, key, size, age):
@@ -114,7 +114,7 @@ def test_unusable_folder_falls_back(tmp_path, monkeypatch, caplog):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "file"))
     store = open_store()
-    assert store.folder.is_dir() and "cannot be used" in caplog.text
+    assert store.folder.is_dir() and "Cannot use the cache folder" in caplog.text
 
 
 def test_default_is_the_users_cache(tmp_path, monkeypatch):
@@ -168,11 +168,13 @@ def test_a_folder_that_vanished_is_made_again(tmp_path):
 
 def test_leaving_a_folder_that_refuses(tmp_path, caplog):
     store = FileStore(tmp_path / "cache")
-    error = refused(store.path("k", ".bin"), OSError(30, "Read-only file system"))
-    assert store.leave(error) and store.folder != tmp_path / "cache" and "cannot be written" in caplog.text
+    error = cache_error_message(store.path("k", ".bin"), OSError(30, "Read-only file system"))
+    assert (
+        store.leave(error) and store.folder != tmp_path / "cache" and "Cannot write to the cache folder" in caplog.text
+    )
     first = store.folder
     assert store.leave(error) and store.folder == first, "a second write that failed in the old folder"
-    assert not store.leave(refused(store.path("k", ".bin"), OSError(28, "No space left on device")))
+    assert not store.leave(cache_error_message(store.path("k", ".bin"), OSError(28, "No space left on device")))
     del store
     gc.collect()
     assert not first.exists()
@@ -182,11 +184,11 @@ def test_seals(tmp_path):
     body = bytes(range(256)) * 10_000
     (tmp_path / "f").write_bytes(body)
     assert seal_of(tmp_path / "f") == (len(body), zlib.crc32(body))
-    whole = sealed(body)
-    assert unsealed(whole) == body and unsealed(sealed(b"")) == b""
+    whole = with_checksum(body)
+    assert without_checksum(whole) == body and without_checksum(with_checksum(b"")) == b""
     for damaged in (b"", whole[:-1], whole + b"x", whole[:9], body, b"0" + whole[1:], whole[:50] + b"!" + whole[51:]):
         with pytest.raises(ValueError, match="checksum"):
-            unsealed(damaged)
+            without_checksum(damaged)
 
 
 HANGS_UP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
@@ -219,12 +221,12 @@ def test_the_private_folder_of_a_killed_process_goes_with_the_next_start(tmp_pat
 
 COPIES = """
 import io, os, signal
-from tb_plugin.formats.ascend.database.safe_open import MAGIC, opened
+from tb_plugin.formats.ascend.database.safe_open import MAGIC, open_database
 from tb_plugin.formats.issues import IssueLog
 class Source:
     def size(self, name): return 4096
     def open(self, name): return io.BytesIO(MAGIC.ljust(4096, b"0"))
-with opened(Source(), "a.db", IssueLog(), lambda fraction: None):
+with open_database(Source(), "a.db", IssueLog(), lambda fraction: None):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

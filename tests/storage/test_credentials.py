@@ -246,7 +246,7 @@ def test_a_token_in_the_url_opens_the_place_and_is_never_shown(filled, monkeypat
         catalog = catalog_of(f"{HOST}/{url.removeprefix('abfs://')}?{token}")
         catalog.scan()
         answer = to_json(catalog.payload()).decode()
-        assert "The storage refused" in answer
+        assert "The storage reported an error" in answer
         shown.append(answer)
     finally:
         store.door.mode = "pass"

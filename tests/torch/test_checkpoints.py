@@ -14,7 +14,7 @@ from torch import nn  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from tb_plugin.analysis.recomputation import Sign, recomputed  # noqa: E402
+from tb_plugin.analysis.recomputation import Sign, recomputations  # noqa: E402
 from tb_plugin.model.trace.table import TraceTable  # noqa: E402
 from tests.builders import model  # noqa: E402
 
@@ -57,7 +57,7 @@ def recorded(path: Path, reentrant: bool | None, stacks: bool, twice: bool = Fal
 @pytest.mark.parametrize("reentrant", [False, True], ids=["hook", "reentrant"])
 def test_a_checkpoint_is_a_recomputation(tmp_path: Path, reentrant: bool, stacks: bool) -> None:
     table = recorded(tmp_path, reentrant, stacks)
-    found = recomputed(table)
+    found = recomputations(table)
     sign = Sign.FUNCTION if reentrant else Sign.FRAME if stacks else Sign.SEQUENCE
     assert found.sign.tolist() == [sign] * 4
     names = Counter(table.strings[i] for i in table.name[found.operator])
@@ -68,4 +68,4 @@ def test_a_checkpoint_is_a_recomputation(tmp_path: Path, reentrant: bool, stacks
 @pytest.mark.parametrize("stacks", [False, True], ids=["operators", "stacks"])
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "create_graph"])
 def test_without_a_checkpoint_there_is_none(tmp_path: Path, twice: bool, stacks: bool) -> None:
-    assert len(recomputed(recorded(tmp_path, None, stacks, twice))) == 0
+    assert len(recomputations(recorded(tmp_path, None, stacks, twice))) == 0

@@ -317,6 +317,8 @@ def test_schedules(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_gets_too_large_is_told_before_it_is_recorded(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=r"3 recorded steps make about \d+ MB of trace, more than 0 MB") as told:
+    with pytest.warns(
+        UserWarning, match=r"3 recorded steps will produce a trace of about \d+ MB, more than 0 MB"
+    ) as told:
         files = profiled(tmp_path, 6, large_mb=0, use_gzip=False)
     assert len(told) == len(files) == 1

@@ -184,4 +184,4 @@ def test_an_extension_that_cannot_be_used_says_why(monkeypatch):
 def test_without_registration_nobody_knows_it(monkeypatch, opened):
     monkeypatch.delenv(EXTENSIONS_VARIABLE)
     catalog = opened(InlineWorkers()).catalog
-    assert [entry.found.run for entry in catalog.entries()] == ["training"]
+    assert [entry.files.run for entry in catalog.entries()] == ["training"]

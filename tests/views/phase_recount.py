@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from tb_plugin.analysis.communication import communicates
+from tb_plugin.analysis.communication import is_communication
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -132,7 +132,7 @@ class Recount:
         tied = {row: self._forward(row) for row in self.operators}
         roots = [row for row in self.operators if tied[row] >= 0 and tied.get(self.operator[row], -1) < 0]
         behind = self._by(keys, roots, [tied[row] for row in roots])
-        talks = communicates(table).copy()
+        talks = is_communication(table).copy()
         talks[self.work] = False
         talking = merged([self._span(row) for row in talks.nonzero()[0].tolist()])
         busy = merged([self._span(row) for row in self.work])

@@ -200,7 +200,7 @@ def test_what_tells_that_a_call_is_finished() -> None:
         call(3, state="started", record_id=3),
     ]
     frame = Collectives().part(flight(calls, pg_status=status), Params()).frames["recorded_calls"]
-    assert frame.data["call_known_by"].to_pylist() == [None, "rank is past it", "recorder let go of it", "state"]
+    assert frame.data["call_known_by"].to_pylist() == [None, "later call completed", "removed by the recorder", "state"]
     assert not next(each for each in frame.columns if each.metric.key == "call_known_by").hidden
 
 

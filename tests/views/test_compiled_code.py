@@ -174,7 +174,7 @@ def test_planted_breaks_and_recompilations_are_told() -> None:
     }  # fmt: skip
     assert again is not None and host_us(again.saving.least) == 60
     text = str(finding(again.notice).text)
-    assert "1 function was compiled again, for 60" in text and "1 check of guards" in text
+    assert "1 function was recompiled for 60" in text and "1 guard check failed" in text
     told = {each.rule.id for each in findings_of(table, None).all}
     assert {"graph_breaks", "recompilation", "compilation"} <= told
     assert "graph_breaks" in {each.rule.id for each in findings_of(table, ("0",)).all}
@@ -338,7 +338,7 @@ def test_the_recorded_break_and_recompilation() -> None:
     assert per_step == [4, 0, 2, 0, 0]
     told = {each.rule.id: each.notice for each in findings_of(table, None).all}
     assert {"compilation", "recompilation", "graph_breaks"} <= told.keys()
-    assert "19.9 s (regions 0/1, 1/1): 2 checks" in str(finding(told["recompilation"]).text)
+    assert "19.9 s (regions 0/1, 1/1): 2 guard checks" in str(finding(told["recompilation"]).text)
 
 
 def test_slow_steps_that_compiled_say_so() -> None:

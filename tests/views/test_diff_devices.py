@@ -73,12 +73,12 @@ def test_parts_of_the_step_sum_to_it_on_both_sides() -> None:
     assert {part: (row["base_ns"], row["exp_ns"], row["delta_ns"]) for part, row in found.items()} == {
         "Computing": (44_000, 90_000, 46_000),
         "Exposed communication": (0, 50_000, 50_000),
-        "Exposed copies and sets": (7_000, 7_000, 0),
+        "Exposed copies and memsets": (7_000, 7_000, 0),
         "Free": (849_000, 753_000, -96_000),
         "Whole step": (900_000, 900_000, 0),
     }
     ratios = {part: row["compared_ratio"] for part, row in found.items()}
-    assert ratios["Whole step"] == ratios["Exposed copies and sets"] == 1
+    assert ratios["Whole step"] == ratios["Exposed copies and memsets"] == 1
     assert ratios["Exposed communication"] is None and ratios["Computing"] == 90 / 44
     assert found["Computing"]["exp_share"] == 0.1
 

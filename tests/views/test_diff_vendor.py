@@ -165,10 +165,10 @@ def test_parts_of_the_step() -> None:
         assert ours["Computing"] == pytest.approx(said["Computing Time"], abs=50)
         # Their bars stand for communication alone also while a copy runs, which is a part of its own here.
         talking = ours["Exposed communication"]
-        assert 0 <= said["Uncovered Communication Time"] - talking <= ours["Exposed copies and sets"]
+        assert 0 <= said["Uncovered Communication Time"] - talking <= ours["Exposed copies and memsets"]
         # They begin with the first bar and count copies as free; the step begins on the host.
         assert ours["Whole step"] > said["E2E Time"]
-        assert ours["Free"] + ours["Exposed copies and sets"] > said["Free Time"]
+        assert ours["Free"] + ours["Exposed copies and memsets"] > said["Free Time"]
 
 
 @pytest.mark.parametrize(("base", "exp", "path"), [("rank0", "rank1", NPUS), ("gpu", "rank0", NPU_AND_GPU)])

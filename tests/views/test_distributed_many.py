@@ -20,7 +20,7 @@ from tb_plugin.views.distributed.merge import join
 from tb_plugin.views.distributed.pictures import heat_map, topology
 from tb_plugin.views.distributed.pictures.heat_map import merge, merged_labels, quantiles
 from tb_plugin.views.distributed.pictures.step_grid import Grid
-from tb_plugin.views.distributed.pictures.topology import members, ranks_short
+from tb_plugin.views.distributed.pictures.topology import listed_ranks, ranks_short
 from tb_plugin.views.distributed.view import Distributed
 from tests.conftest import SAMPLES, sample
 from tests.depth import DEEP
@@ -179,9 +179,9 @@ def test_groups_that_no_page_can_draw_are_no_places(job: Part, monkeypatch: pyte
 
 
 def test_lists_of_ranks_are_read_whole_or_not_at_all() -> None:
-    assert members("[0, 8, 16]", 3) == (0, 8, 16)
-    assert members("[0, 8, ..., 1016]", 128) == () == members("0, 1, ...", None)
-    assert members("[0, 1]", 4) == () == members(None, None)
+    assert listed_ranks("[0, 8, 16]", 3) == (0, 8, 16)
+    assert listed_ranks("[0, 8, ..., 1016]", 128) == () == listed_ranks("0, 1, ...", None)
+    assert listed_ranks("[0, 1]", 4) == () == listed_ranks(None, None)
     assert [ranks_short(ranks) for ranks in ((3,), (0, 4), (0, 1, 2), (0, 4, 8), (1, 2, 4))] == [
         "3", "0, 4", "0-2", "0-8 by 4", "1, 2, 4",
     ]  # fmt: skip
@@ -355,7 +355,7 @@ def notices_of(part: Part) -> list[Notice]:
 
 def test_numbers_that_python_refuses_to_read_are_no_ranks(job: Part) -> None:
     digits = "9" * 5000
-    assert members(f"[0, {digits}]", None) == ()
+    assert listed_ranks(f"[0, {digits}]", None) == ()
     frames = dict(job.frames)
     for name, column, text in (("devices", "process", f"rank {digits}"), ("process_groups", "group_ranks", digits)):
         data = frames[name].data

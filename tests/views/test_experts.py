@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_plugin.analysis.parallelism.experts import dispatched
+from tb_plugin.analysis.parallelism.experts import token_dispatches
 from tests.builders import kernel, trace
 
 
@@ -24,7 +24,7 @@ from tests.builders import kernel, trace
 def test_the_rank_that_gets_most_over_the_mean(sizes: str, ratio: float | None) -> None:
     stated = {"In split size": sizes}
     work = [kernel("deep_ep::dispatch", 5, at=10, **stated), kernel("fused_moe_kernel", 7, at=20)]  # type: ignore[arg-type]
-    found = dispatched(trace().op("moe", 0, 9).launches(*work, at=1, dur=2).table())
+    found = token_dispatches(trace().op("moe", 0, 9).launches(*work, at=1, dur=2).table())
     assert found.ratio.tolist() == ([] if ratio is None else [ratio])
     assert found.without == (1 if ratio is None else 0)
     assert found.experts_ns.tolist() == ([] if ratio is None else [7_000])

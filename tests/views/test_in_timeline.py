@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_plugin.analysis.timeline_links import around, at_event
+from tb_plugin.analysis.timeline_links import at_event, range_around
 from tests.builders import kernel, trace
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "around_cases.json").read_text())
@@ -15,7 +15,7 @@ CASES = json.loads((Path(__file__).resolve().parents[1] / "around_cases.json").r
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_event_takes_half_of_the_picture(case: dict[str, int]) -> None:
-    shown = around(case["start_ns"], case["dur_ns"])
+    shown = range_around(case["start_ns"], case["dur_ns"])
     assert shown == {"start_ns": str(case["from_ns"]), "end_ns": str(case["to_ns"])}
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analysis.job_tables.outliers import CRITICAL_Q, MANY, outlying
+from tb_plugin.analysis.job_tables.outliers import CRITICAL_Q, MANY, outlier_rows
 from tb_plugin.analysis.job_tables.slow_ranks import findings, slow_links, slow_ranks
 from tb_plugin.analysis.job_tables.stages import connected_stages, stage_rows, stages_of
 from tb_plugin.analysis.job_tables.steps import RankTimes, label, rank_means, stage_means, step_bars, step_frame
@@ -46,31 +46,31 @@ def link(source: int, destination: int, moved: int, took: int, **more: Any) -> d
 def test_one_planted_value_is_found_among_any_number(count: int) -> None:
     chance = random.Random(count)
     values = [1_000_000 + chance.randrange(10_000) for _ in range(count)]
-    assert outlying(values) == []
+    assert outlier_rows(values) == []
     values[count // 3] = 1_400_000
-    assert outlying(values) == [count // 3]
-    assert outlying([-value for value in values]) == []
+    assert outlier_rows(values) == [count // 3]
+    assert outlier_rows([-value for value in values]) == []
 
 
 @pytest.mark.parametrize("count", [*range(30), 1000])
 def test_equal_values_are_silent(count: int) -> None:
-    assert outlying([7] * count) == outlying([0] * count) == outlying([-3] * count) == []
+    assert outlier_rows([7] * count) == outlier_rows([0] * count) == outlier_rows([-3] * count) == []
 
 
 def test_limits_are_met_exactly() -> None:
     """Dixon's Q of 4 values: a gap of 926 of 1000 is not enough, 927 is. 5 % above the median: not enough, more is."""
-    assert outlying([1000, 1000 + 74, 1000 + 74, 2000]) == []
-    assert outlying([1000, 1000 + 73, 1000 + 73, 2000]) == [3]
-    assert outlying([100, 100, 100, 105]) == [] and outlying([1000, 1000, 1000, 1051]) == [3]
-    assert outlying([1, 100]) == [] and outlying([5]) == outlying([]) == []
+    assert outlier_rows([1000, 1000 + 74, 1000 + 74, 2000]) == []
+    assert outlier_rows([1000, 1000 + 73, 1000 + 73, 2000]) == [3]
+    assert outlier_rows([100, 100, 100, 105]) == [] and outlier_rows([1000, 1000, 1000, 1051]) == [3]
+    assert outlier_rows([1, 100]) == [] and outlier_rows([5]) == outlier_rows([]) == []
     # Of 11 values one away: n - 1 over the root of n standard deviations, 3.015; of 10 it would be 2.846.
-    assert outlying([100] * (MANY - 1) + [200]) == [MANY - 1]
+    assert outlier_rows([100] * (MANY - 1) + [200]) == [MANY - 1]
     assert (MANY - 1) / MANY**0.5 > 3 > (MANY - 2) / (MANY - 1) ** 0.5
 
 
 @given(VALUES)
 def test_it_is_what_textbooks_say(values: list[int]) -> None:
-    found = outlying(values)
+    found = outlier_rows(values)
     assert found == sorted(found, key=lambda place: (-values[place], place))
     if len(values) < 3:
         assert found == []
@@ -92,9 +92,11 @@ def test_it_is_what_textbooks_say(values: list[int]) -> None:
 def test_order_and_unit_do_not_matter(values: list[int], factor: int, chance: random.Random) -> None:
     place = list(range(len(values)))
     chance.shuffle(place)
-    found = {values[at] for at in outlying(values)}
-    assert {values[place[at]] for at in outlying([values[at] for at in place])} == found
-    assert {value * factor for value in found} == {values[at] * factor for at in outlying([v * factor for v in values])}
+    found = {values[at] for at in outlier_rows(values)}
+    assert {values[place[at]] for at in outlier_rows([values[at] for at in place])} == found
+    assert {value * factor for value in found} == {
+        values[at] * factor for at in outlier_rows([v * factor for v in values])
+    }
 
 
 def test_ranks_are_compared_with_those_of_their_stage() -> None:

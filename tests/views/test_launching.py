@@ -15,7 +15,7 @@ from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.launches.launch_table import launched
+from tb_plugin.analysis.launches.launch_table import launch_table
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
@@ -23,7 +23,7 @@ from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.window import WindowRequest, choose
 from tb_plugin.payloads import Series
-from tb_plugin.views.launches.repeated_sequences import LEAST, LONGEST, ROUNDS, repeats
+from tb_plugin.views.launches.repeated_sequences import LEAST, LONGEST, ROUNDS, repeated_sequences
 from tb_plugin.views.launches.tables import ARROW
 from tests.builders import Bytes, TraceBuilder, kernel, memcpy, part, row, rows, trace
 from tests.conftest import UNLIKE, sample
@@ -40,7 +40,7 @@ def two() -> TraceBuilder:
 
 def test_the_phases_of_a_launch() -> None:
     table = two().table()
-    found = launched(table)
+    found = launch_table(table)
     assert found.api_ns.tolist() == [3_000, 2_000, 4_000]
     assert (found.queue_ns.tolist(), found.latency_ns.tolist()) == ([0, 17_000, 0], [1_000, 1_000, 3_000])
     assert found.is_queued.tolist() == [False, True, False]
@@ -83,7 +83,7 @@ def test_a_graph_is_one_launch_and_never_short() -> None:
     builder = (
         trace().op("a", 0, 50).launches(kernel("k", 1, 20), kernel("l", 1, 22), at=1, dur=9, name="cudaGraphLaunch")
     )
-    found = launched(builder.table())
+    found = launch_table(builder.table())
     assert (found.api_ns.tolist(), found.is_short.tolist()) == ([9_000], [False])
 
 
@@ -200,7 +200,7 @@ def recount_launches(table: TraceTable) -> dict[int, tuple[int, ...]]:
 
 def assert_launches(table: TraceTable) -> None:
     expected = recount_launches(table)
-    found = launched(table)
+    found = launch_table(table)
     columns = (
         found.row,
         found.api_ns,
@@ -305,7 +305,9 @@ def recount_repeats(table: TraceTable) -> list[tuple[int, list[int], int, int]]:
 
 def assert_repeats(table: TraceTable) -> None:
     chosen = np.ones(len(table), np.bool_)
-    found = [(each.length, each.first.tolist(), each.kernel_ns, each.gaps_ns) for each in repeats(table, chosen)]
+    found = [
+        (each.length, each.first.tolist(), each.kernel_ns, each.gaps_ns) for each in repeated_sequences(table, chosen)
+    ]
     assert found == recount_repeats(table)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tb_plugin.profilers import PYTORCH
 from tb_plugin.views.distributed.matching import alignment
-from tb_plugin.views.distributed.matching.alignment import aligned, longest_common
+from tb_plugin.views.distributed.matching.alignment import align_sequences, longest_common
 from tb_plugin.views.distributed.matching.groups import (
     GroupColumns,
     Ranks,
@@ -19,7 +19,7 @@ from tb_plugin.views.distributed.matching.groups import (
     ranks_in,
     shape_of,
 )
-from tb_plugin.views.distributed.matching.match import BY, Calls, match, matched
+from tb_plugin.views.distributed.matching.match import BY, Calls, match, match_calls
 from tests.depth import sampled
 
 Int64 = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ def sets_of(calls: Calls) -> list[list[tuple[int, int]]]:
 
 
 def how(calls: Calls) -> list[str]:
-    return ["" if by < 0 else BY[by] for by in matched(calls).by.tolist()]
+    return ["" if by < 0 else BY[by] for by in match_calls(calls).by.tolist()]
 
 
 def test_one_call_without_a_number_turns_no_other_number_off() -> None:
@@ -181,7 +181,7 @@ def test_thousand_sequences_that_each_lack_a_call_are_aligned_without_a_table_ea
     )
     full = np.random.default_rng(0).integers(0, 9, 400)
     lost = [7 * i % 390 for i in range(50)]
-    rows = aligned([full, *(np.delete(full, [n, n + 5]) for n in lost)])
+    rows = align_sequences([full, *(np.delete(full, [n, n + 5]) for n in lost)])
     assert max(tables) < 500
     for n, mine in zip(lost, rows[1:], strict=True):
         same = np.delete(np.arange(400), [n, n + 5])

@@ -120,7 +120,7 @@ def test_threads_of_several_processes_stand_together_in_the_order_of_the_trace()
     assert drawn == [
         ("browser · Main thread", "ranges · 5"),
         ("browser · load", "asynchronous"),
-        ("Instants of the trace", "asynchronous"),
+        ("Global instants", "asynchronous"),
         ("page 7 · Thread 8", "ranges · 8"),
         ("page 7 · Main thread", "ranges · 7"),
         ("page 1 · Thread 2", "ranges · 2"),

@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import launching_threads
-from tb_plugin.analysis.simulate import Change, saved
+from tb_plugin.analysis.simulate import Change, time_saved
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._savings import findings_of
 from tests.builders import part
@@ -96,7 +96,7 @@ def test_the_main_thread_s_waits_end_sooner_when_work_does() -> None:
     (last,) = [row for row in range(len(table)) if table.strings[int(table.name[row])] == "k_aten::add"]
     row = table.start_ns[:1] * 0 + last
     change = Change(row=row, less_ns=row * 0 + 100_000)
-    assert saved(table, table.steps, [change], careful=False)[0] == pytest.approx(100_000, abs=5_000)
+    assert time_saved(table, table.steps, [change], careful=False)[0] == pytest.approx(100_000, abs=5_000)
 
 
 def test_a_step_ends_with_the_work_that_it_asked_for() -> None:

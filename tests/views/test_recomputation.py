@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tb_plugin.analysis.filters import matching
-from tb_plugin.analysis.recomputation import Sign, recomputed
+from tb_plugin.analysis.recomputation import Sign, recomputations
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, part, row, rows, trace
 from tests.conftest import SHARED, loaded, needs_shared
@@ -71,7 +71,7 @@ def as_a_function() -> TraceTable:
     ids=["frame", "sequence", "function"],
 )
 def test_what_runs_again_is_found_and_the_backward_pass_is_not(table: TraceTable, sign: Sign, host_us: int) -> None:
-    found = recomputed(table)
+    found = recomputations(table)
     assert found.sign.tolist() == [sign]
     assert [table.strings[i] for i in table.name[found.operator]] == ["aten::mm", "aten::empty", "aten::relu"]
     assert sorted(table.dur_ns[found.work].tolist()) == [4_000, 6_000]
@@ -93,7 +93,7 @@ def test_what_stages_hand_on_is_not_computed_again_and_gathers_are() -> None:
         kernel("ncclDevKernel_AllGather", 8, 149, **{"Collective name": "_allgather_base"})
     )
     table = builder.device(0).table()
-    found = recomputed(table)
+    found = recomputations(table)
     assert sorted(table.dur_ns[found.work].tolist()) == [4_000, 6_000, 8_000]
     assert [table.strings[i] for i in table.name[found.operator]][-1] == "FSDP::all_gather"
     assert part(table, "backward").facts["recompute.device_ns"] == 18_000
@@ -135,7 +135,7 @@ def test_its_events_are_operators_and_modules_of_recomputations() -> None:
 def test_without_any_nothing_is_told() -> None:
     builder = node(forward(), "ReluBackward0", 100, 60, sequence=2, forward_thread=1)
     table = builder.op("aten::threshold_backward", 150, 5, tid=2).launches(kernel("bw", 7, 151)).table()
-    assert len(recomputed(table)) == 0
+    assert len(recomputations(table)) == 0
     for view in ("backward", "findings"):
         assert not [key for key in part(table, view).facts if "recomput" in key]
     assert "recomputed_device_ns" not in row(table, "modules", module="Block_3")
@@ -146,7 +146,7 @@ def test_a_backward_pass_that_is_gone_through_backwards_computes_nothing_again()
     builder = node(forward(), "ReluBackward0", 100, 60, sequence=2, forward_thread=1)
     again(builder, 110)
     node(builder, "MulBackward0", 200, 20, sequence=5, forward_thread=2)
-    assert len(recomputed(builder.table())) == 0
+    assert len(recomputations(builder.table())) == 0
 
 
 def test_a_checkpoint_inside_of_a_checkpoint_counts_once() -> None:
@@ -156,7 +156,7 @@ def test_a_checkpoint_inside_of_a_checkpoint_counts_once() -> None:
     node(builder, "CheckpointFunctionBackward", 140, 140, sequence=6, forward_thread=2)
     builder.python(CHECKPOINT, 145, 60, tid=2).python(CHECKPOINT, 146, 50, tid=2)
     again(builder, 150)
-    found = recomputed(node(builder, "ReluBackward0", 210, 20, sequence=6, forward_thread=2).table())
+    found = recomputations(node(builder, "ReluBackward0", 210, 20, sequence=6, forward_thread=2).table())
     assert (found.start.tolist(), found.of.tolist()) == ([101_000], [0, 0, 0, 0])
     assert found.host_ns.tolist() == [(188 - 20) * 1_000]
     assert len(found.operator) == 6
@@ -184,13 +184,13 @@ def test_a_recorded_training_recounted_from_its_text() -> None:
         if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset") and event["args"]["correlation"] in inside
     ]
     table = loaded(CHECKPOINTED)
-    by_frames = recomputed(table)
+    by_frames = recomputations(table)
     assert len(by_frames) == len(frames) == 12
     assert sorted(table.dur_ns[by_frames.work].tolist()) == sorted(work) and sum(work) == 4_209_958
     assert by_frames.host_ns.sum() == sum(round(frame["dur"] * 1000) for frame in frames)
     # What operators note tells the same where no frame was recorded.
     stages = replace(table.recorder.stages, recomputing="")
-    by_sequence = recomputed(replace(table, recorder=replace(table.recorder, stages=stages)))
+    by_sequence = recomputations(replace(table, recorder=replace(table.recorder, stages=stages)))
     assert by_sequence.sign.tolist() == [Sign.SEQUENCE] * 12
     assert by_sequence.work.tolist() == by_frames.work.tolist()
     assert by_sequence.operator.tolist() == by_frames.operator.tolist()

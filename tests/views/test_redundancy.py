@@ -17,7 +17,7 @@ from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.memory_categories import ORDER
 from tb_plugin.analysis.replicas import FRAME, STATE, STATES, counts_of, states_frame
 from tb_plugin.payloads import Notices, View
-from tb_plugin.views.distributed.redundancy import redundancy
+from tb_plugin.views.distributed.redundancy import redundancy_notices
 from tests.builders import analysis, part, trace, whole_part
 from tests.conftest import SAMPLE_FILES, sample
 
@@ -31,7 +31,7 @@ def ranks(run: str) -> tuple[Part, ...]:
 
 
 def figures(parts: tuple[Part, ...]) -> list[dict[str, object]]:
-    return [{figure.metric.key: figure.value for figure in notice.figures} for notice in redundancy(parts)]
+    return [{figure.metric.key: figure.value for figure in notice.figures} for notice in redundancy_notices(parts)]
 
 
 def changed(one: Part, frame: str, column: str, change: Callable[[pa.ChunkedArray], pa.Array]) -> Part:
@@ -47,7 +47,7 @@ def test_copies_of_one_model_are_told_with_what_sharding_frees() -> None:
     findings = view.payloads["findings"]
     assert isinstance(findings, Notices)
     (notice,) = (notice for notice in findings.notices if notice.rule == "redundant_states")
-    assert notice.text.startswith("Each of the ranks {group_ranks} holds gradients {repeated_gradient_bytes} in blocks")
+    assert notice.text.startswith("Each of the ranks {group_ranks} has gradients {repeated_gradient_bytes} in blocks")
     gradients = 332_683_776  # 12 all-reduces of 3 steps, as samples/synthetic.py makes them
     assert {figure.metric.key: figure.value for figure in notice.figures} == {
         "repeated_ratio": 1.0, "workers": 4, "repeated_bytes": gradients, "repeated_gradient_bytes": gradients,
@@ -60,7 +60,7 @@ def test_of_groups_only_those_that_sum_up_gradients() -> None:
     """All ranks have blocks of the same sizes; those that share layers (tp) hold different parts of them."""
     (found,) = figures(ranks("synthetic_groups"))
     assert (found["workers"], found["replica_groups"]) == (2, 1)
-    (notice,) = redundancy(ranks("synthetic_groups"))
+    (notice,) = redundancy_notices(ranks("synthetic_groups"))
     assert [figure.value for figure in notice.figures if figure.metric.key == "group_ranks"] == ["[0, 2]"]
     assert "One more group" in notice.text
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
-from tb_plugin.views.distributed.stragglers.cost_simulation import replayed
-from tb_plugin.views.distributed.stragglers.report import Blame, why
+from tb_plugin.views.distributed.stragglers.cost_simulation import simulated_saving
+from tb_plugin.views.distributed.stragglers.report import Blame, cause_columns
 from tests.depth import sampled
 from tests.jobs_of_ranks import Plan, job
 from tests.synthetic_job import Job as SyntheticJob
@@ -46,7 +46,7 @@ def late(*ranks: int) -> Plan:
     ],
 )
 def test_by_hand(planned: Plan, asked: list[list[int]], gained: list[int]) -> None:
-    found = replayed(arrivals(job(planned).met()), asked, planned.ranks, planned.steps)
+    found = simulated_saving(arrivals(job(planned).met()), asked, planned.ranks, planned.steps)
     assert found.tolist() == [[each] * planned.steps for each in gained]
 
 
@@ -55,7 +55,7 @@ def test_by_hand_with_a_lost_call(lost: int) -> None:
     """Of a pair whose rank 0 is late one lacks the call in step 3: the other groups of both still know whose delay it is."""
     planned = Plan(groups=[TP, TP, DP], delay=late(0).delay, missing=lambda r, s, p: (r, s, p) == (lost, 3, 0))
     found = arrivals(job(planned).met())
-    assert replayed(found, [[0]], planned.ranks, planned.steps).tolist() == [[LATE] * planned.steps]
+    assert simulated_saving(found, [[0]], planned.ranks, planned.steps).tolist() == [[LATE] * planned.steps]
     blamed_for = {
         (int(w), int(s)) for w, s in zip(found.culprit[found.high_ns > 0], found.step[found.high_ns > 0], strict=True)
     }
@@ -114,7 +114,7 @@ def test_a_tenth_of_the_calls_of_its_group_its_own_or_of_others_are_lost(
     assert told.stragglers.pattern[one] == given.pattern
     # Of a single delay among experts, before a call that it lost itself, nobody may know what it did.
     unknown = (None,) if (shape, given.pattern, lost) == ("experts", "single", 3) else ()
-    assert why(told, one).get("late_cause") in (cause, *unknown)
+    assert cause_columns(told, one).get("late_cause") in (cause, *unknown)
 
 
 @pytest.mark.parametrize("seed", sampled(range(10), range(2)))

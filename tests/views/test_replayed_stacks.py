@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.stacks.view import Choice, merged
+from tb_plugin.views.stacks.view import Choice, merged_stacks
 from tests.builders import kernel, rows, trace
 from tests.origins import GRAPH, with_origins, with_replays
 
@@ -27,7 +27,7 @@ def table() -> TraceTable:
 
 def paths(table: TraceTable, step: str, choice: Choice) -> dict[tuple[str, ...], int]:
     """Own device time by path, of places that have any."""
-    found = merged(table, select_rows(table, (step,)), choice)
+    found = merged_stacks(table, select_rows(table, (step,)), choice)
     names: list[tuple[str, ...]] = []
     times: dict[tuple[str, ...], int] = {}
     for place in range(len(found)):
@@ -80,6 +80,6 @@ def test_in_order_of_time_replays_stand_as_well(table: TraceTable) -> None:
 
 
 def test_by_host_time_own_device_times_sum_to_the_totals_too(table: TraceTable) -> None:
-    found = merged(table, select_rows(table, ("2",)), Choice(of="both", weight="host"))
+    found = merged_stacks(table, select_rows(table, ("2",)), Choice(of="both", weight="host"))
     assert "(graph replay)" in found.name
     assert found.device_ns.sum() == found.device_total_ns[found.parent < 0].sum() == 39_000

@@ -105,7 +105,7 @@ def test_fragmentation_is_found_with_its_cause(seed: int) -> None:
         program.step(number, partial(vary, number))
     found, *others = found_in(program.snapshot)
     assert [each.rule for each in others] == ["snapshot_rising_peaks"], "as planted, too"
-    assert found.rule == "snapshot_fragmentation" and "Sizes change from step to step" in found.text
+    assert found.rule == "snapshot_fragmentation" and "Block sizes change from step to step" in found.text
     assert "expandable_segments" in found.todo and "constant shapes" in found.todo
     said = values(found)
     assert (said["reserved_then_bytes"], said["unused_bytes"]) == (most["reserved"], most["reserved"] - most["active"])
@@ -129,7 +129,7 @@ def test_small_blocks_that_pin_segments() -> None:
     assert by_rule.keys() == {"snapshot_fragmentation"}, "rounds that nobody annotated are no steps"
     found = by_rule["snapshot_fragmentation"]
     said = values(found)
-    assert "mostly blocks of /home/user/train/program.py(1): work" in found.text
+    assert "mostly blocks from /home/user/train/program.py(1): work" in found.text
     assert (said["pinned_segments"], said["pinned_bytes"]) == (64, 64 * 18 * MIB)
     assert said["largest_gap_bytes"] == 18 * MIB
 
@@ -178,9 +178,9 @@ def test_why_memory_ran_out(gap: int, cause: str) -> None:
 
 
 @pytest.mark.parametrize(("pool", "stays", "said"), [
-    ((0, 1), True, "126 MiB are in one pool, private 0.1"),
-    ((0, 0), True, "Blocks that are never released pin the segments, mostly blocks of a.py(1): f"),
-    ((0, 0), False, "These blocks are short-lived"),
+    ((0, 1), True, "126 MiB are in one pool (private 0.1)"),
+    ((0, 0), True, "Blocks that are never released pin the segments, mostly blocks from a.py(1): f"),
+    ((0, 0), False, "These segments contain short-lived blocks"),
 ])  # fmt: skip
 def test_who_keeps_unused_memory(pool: tuple[int, int], stays: bool, said: str) -> None:
     """Two blocks of 1 MiB in a segment of 128: the event of the finding is that of the tile, the second block's."""

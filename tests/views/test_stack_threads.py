@@ -14,7 +14,7 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.stacks.view import Choice, merged, threads_of
+from tb_plugin.views.stacks.view import Choice, merged_stacks, threads_of
 from tests.builders import TraceBuilder, kernel, part, trace
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import examples
@@ -276,7 +276,7 @@ def test_functions_sum_to_the_time_in_which_a_thread_is_in_calls(name: str) -> N
         found = part(table, "stacks", extra=(("thread", thread.key),))
         own = sum(found.frames["functions"].data["function_host_self_ns"].to_pylist())
         assert own == thread.host_ns
-        apart = merged(table, select_rows(table, None), Choice(threads=(thread.key,)), by_thread=True)
+        apart = merged_stacks(table, select_rows(table, None), Choice(threads=(thread.key,)), by_thread=True)
         ranges = sum(apart.host_ns[apart.kind == EventKind.ANNOTATION].tolist())
         track = first[thread.key.partition("#")[0]]
         assert own <= recount.get(track, 0) + ranges

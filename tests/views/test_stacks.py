@@ -17,7 +17,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.stacks import view as stacks
-from tb_plugin.views.stacks.view import FRAMES, WEIGHTS, Choice, Places, choice_of, merged
+from tb_plugin.views.stacks.view import FRAMES, WEIGHTS, Choice, Places, choice_of, merged_stacks
 from tests.builders import TraceBuilder, analysis, kernel, part, rows, trace
 from tests.conftest import UNLIKE, sample
 
@@ -34,7 +34,7 @@ def places(
 ) -> Places:
     """Of one thread or of several."""
     threads = (thread,) if isinstance(thread, str) else thread
-    return merged(table, select_rows(table, steps), Choice(threads=threads, **choice), by_thread)
+    return merged_stacks(table, select_rows(table, steps), Choice(threads=threads, **choice), by_thread)
 
 
 def paths(found: Places) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
-from tb_plugin.views.distributed.stragglers.cost_lower_bound import gained
+from tb_plugin.views.distributed.stragglers.cost_lower_bound import saving_lower_bound
 from tb_plugin.views.distributed.stragglers.detection import stragglers
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings
 from tb_plugin.views.distributed.stragglers.report import Blame
@@ -118,15 +118,15 @@ def test_what_another_worker_computes_meanwhile_is_not_gained() -> None:
     }  # fmt: skip
     made = Job({key: np.array(values, np.int64) for key, values in columns.items()}, np.array([200.0]), [0, 1, 2])
     met, asked = made.met(), np.array([2])
-    assert gained(arrivals(met), asked, 3, 1).tolist() == [[110]]
+    assert saving_lower_bound(arrivals(met), asked, 3, 1).tolist() == [[110]]
     blocked = met.dur_ns.copy()
     blocked[0] = 20
     # Rank 0 comes to the second collective 20 earlier and is the last then: it began 40 before rank 2 did.
-    assert gained(arrivals(replace(met, blocked_ns=blocked)), asked, 3, 1).tolist() == [[60]]
+    assert saving_lower_bound(arrivals(replace(met, blocked_ns=blocked)), asked, 3, 1).tolist() == [[60]]
     # A call that nobody else has may have waited for anybody, of whom all are 80 earlier.
     alone = met.match.copy()
     alone[[1, 3, 5]] = -1
-    assert gained(arrivals(replace(met, match=alone)), asked, 3, 1).tolist() == [[80]]
+    assert saving_lower_bound(arrivals(replace(met, match=alone)), asked, 3, 1).tolist() == [[80]]
 
 
 @pytest.mark.parametrize(

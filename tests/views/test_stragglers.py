@@ -20,22 +20,22 @@ from tb_plugin.payloads import Table
 from tb_plugin.views.distributed.job_data import job_data
 from tb_plugin.views.distributed.merge import join
 from tb_plugin.views.distributed.rank.profile import blocked_ns
-from tb_plugin.views.distributed.rank_sentence import verdict
+from tb_plugin.views.distributed.rank_sentence import rank_notices
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
-from tb_plugin.views.distributed.stragglers.causes import COMPONENTS, excesses
+from tb_plugin.views.distributed.stragglers.causes import COMPONENTS, extra_times
 from tb_plugin.views.distributed.stragglers.detection import Stragglers, _without_noise_tails, stragglers
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings
-from tb_plugin.views.distributed.stragglers.intervals import bursts, stretches
-from tb_plugin.views.distributed.stragglers.patterns import pattern, rotates
-from tb_plugin.views.distributed.stragglers.report import Blame, blame, why
-from tb_plugin.views.distributed.stragglers.root_cause import passed_on, root_causes, roots
+from tb_plugin.views.distributed.stragglers.intervals import activities_before_bursts, first_of_burst
+from tb_plugin.views.distributed.stragglers.patterns import is_rotating, late_pattern
+from tb_plugin.views.distributed.stragglers.report import Blame, cause_columns, straggler_report
+from tb_plugin.views.distributed.stragglers.root_cause import passed_on, root_cause_of_calls, root_causes
 from tb_plugin.views.distributed.stragglers.slow_kernels import (
     LONGER_CALLS,
     MORE_CALLS,
     SLOW_DEVICE,
     KernelTimes,
-    uneven,
+    slow_kernels,
 )
 from tb_plugin.views.distributed.view import Distributed
 from tests.builders import model
@@ -104,9 +104,9 @@ def test_the_cost_is_the_last_arrival_less_the_one_before_and_delays_do_not_add_
 def test_calls_under_way_at_once_are_told_however_long_a_recording_is(far: int) -> None:
     """The two calls of ranks 0 and 2 are far apart, those of rank 1 overlap."""
     met = replace(three_ranks().met(), start_ns=np.array([-far, far, 0, 5, -far, far]), dur_ns=np.full(6, 10))
-    assert bursts(met).tolist() == [0, 1, 2, 2, 4, 5]
+    assert first_of_burst(met).tolist() == [0, 1, 2, 2, 4, 5]
     blocked = replace(met, blocked_ns=np.array([4, 10, 5, 10, 10, 10]))
-    told = stretches(blocked, {"compute": np.ones(6, np.int64)}, bursts(met))
+    told = activities_before_bursts(blocked, {"compute": np.ones(6, np.int64)}, first_of_burst(met))
     # Rank 0 computes for 6 in its first call, which is before the second.
     assert told.done("compute", np.arange(6), told.burst).tolist() == [1, 7, 1, 1, 1, 1]
 
@@ -199,14 +199,16 @@ def test_costs_follow_from_the_arrivals_alone(data: st.DataObject) -> None:
     ],
 )  # fmt: skip
 def test_patterns(steps: str, expected: tuple[str, int]) -> None:
-    assert pattern(np.array([step == "1" for step in steps])) == expected
+    assert late_pattern(np.array([step == "1" for step in steps])) == expected
 
 
 def test_ranks_in_turn() -> None:
     turn = np.eye(4, dtype=np.bool_)[:, np.arange(12) % 4]
-    assert rotates(turn)
+    assert is_rotating(turn)
     assert (
-        not rotates(turn[:, :3]) and not rotates(turn & (np.arange(12) < 5)) and not rotates(np.ones((2, 9), np.bool_))
+        not is_rotating(turn[:, :3])
+        and not is_rotating(turn & (np.arange(12) < 5))
+        and not is_rotating(np.ones((2, 9), np.bool_))
     )
 
 
@@ -223,7 +225,7 @@ def test_a_delay_counts_once_however_many_groups_see_it_and_its_victims_are_not_
     assert told[0][1] == pytest.approx(10 * LATE, rel=0.01)
     met = made.met()
     arrived, found = arrivals(met), found_in(made)
-    held = root_causes(met, arrived, found, roots(met))
+    held = root_causes(met, arrived, found, root_cause_of_calls(met))
     pair = made.columns["group"][(made.columns["worker"] == 0) & (made.columns["place"] == 0)][0]
     victim = np.flatnonzero((found.worker == 1) & (held.inherited_ns > 9 * LATE))
     assert (held.by[victim].tolist(), held.group[victim].tolist()) == ([0], [pair])
@@ -246,7 +248,7 @@ def test_the_root_is_whoever_was_not_held_up_however_a_delay_is_passed_on(two_en
     """Rank 2 waits for rank 0, which waited for rank 1: also where computation hides that, and where it is a message."""
     met = two_groups(two_ended)
     blocked = np.where(np.isin(met.group, (2, 3)) & hidden, 0, met.dur_ns)
-    found = roots(replace(met, blocked_ns=blocked))
+    found = root_cause_of_calls(replace(met, blocked_ns=blocked))
     assert met.waiting.last.tolist() == [1, 0, 1, 1, 3, 0, 3, 1]
     assert found.by.tolist() == [1, -1, -1, -1, 3, 1, -1, 1]
     assert found.group.tolist() == [0, -1, -1, -1, 1, 0, -1, 3]
@@ -261,7 +263,7 @@ def test_who_was_held_up_for_less_than_half_of_a_wait_is_late_on_its_own_account
     met = two_groups(False)
     start, dur = met.start_ns.copy(), met.dur_ns.copy()
     start[0], dur[0] = 100 - waited, 10 + waited
-    assert roots(replace(met, start_ns=start, dur_ns=dur, blocked_ns=dur)).by[5] == root
+    assert root_cause_of_calls(replace(met, start_ns=start, dur_ns=dur, blocked_ns=dur)).by[5] == root
 
 
 def test_of_two_that_are_late_at_once_in_different_groups_neither_alone_surely_saves_anything() -> None:
@@ -313,7 +315,7 @@ def test_planted_stragglers_with_missing_calls_and_an_absent_rank(kind: str, see
     assert not found.lost_low_ns.any()  # rank 5 may have been later than all
     before = {key: made.columns[key] for key in COMPONENTS}
     met = made.met()
-    for worker, more in excesses(arrivals(met), found, before, bursts(met)).items():
+    for worker, more in extra_times(arrivals(met), found, before, first_of_burst(met)).items():
         assert (more.main, worker in late_ones) == (cause, True)
         # Where it lacks collectives it is compared since the one before: their delays are before the next one that it has.
         lacks = gone if worker == victim else set()
@@ -398,7 +400,7 @@ USUAL = {"a": (10, 1000), "b": (5, 500), "c": (1, 300), "": (9, 90)}
     ],
 )
 def test_how_kernels_differ(mine: dict[str, tuple[int, int]], how: str, factor: float | None, first: Any) -> None:
-    told = uneven(times_of(mine, USUAL, USUAL), 0, [1, 2], np.array([True]))
+    told = slow_kernels(times_of(mine, USUAL, USUAL), 0, [1, 2], np.array([True]))
     assert told.how == how
     assert np.isnan(told.factor) if factor is None else told.factor == pytest.approx(factor)
     if first is not None:
@@ -424,7 +426,7 @@ def table_of(joined: Part, name: str) -> list[dict[str, Any]]:
 
 
 def blamed(made: Any) -> Blame:
-    return blame(job_data(join(parts_of(made)), None))
+    return straggler_report(job_data(join(parts_of(made)), None))
 
 
 CAUSES = {
@@ -445,7 +447,7 @@ def test_the_truth_of_an_invented_job(cause: str, seed: int) -> None:
     made = plan(SyntheticJob(ranks=4, steps=4, seed=seed, noise=0.0, jitter_ns=500, stragglers=(given,)))
     told = blamed(made)
     (one,) = told.stragglers.significant.tolist()
-    cells = why(told, one)
+    cells = cause_columns(told, one)
     assert (told.names[one], told.stragglers.pattern[one]) == (f"rank{given.rank}", "persistent")
     (planted,) = truth(made.job, made)["stragglers"]
     assert told.stragglers.lost_ns[one, 1:].tolist() == pytest.approx(planted["gain_ns"][1:], rel=0.01)
@@ -473,7 +475,7 @@ def test_the_truth_with_lost_calls_an_absent_rank_and_jitter(seed: int) -> None:
     (planted,) = truth(made.job, made)["stragglers"]
     assert told.stragglers.pattern[one] == "persistent"
     assert int(told.stragglers.lost_ns[one, 1:].sum()) == pytest.approx(sum(planted["gain_ns"][1:]), rel=0.01)
-    cells = why(told, one)
+    cells = cause_columns(told, one)
     assert cells["late_cause"] == CAUSES[cause][0] and cells["late_cause_share"] > 0.97
     assert cells["late_cause_ns"] == pytest.approx(planted["amount_ns"], rel=0.03)
 
@@ -542,18 +544,18 @@ def test_what_a_step_costs_and_who_is_named_does_not_change_with_the_chosen_step
     given = (Straggler(3, "kernel", amount_ns=600_000), Straggler(5, "input", "single", 8_000_000))
     made = plan(SyntheticJob(ranks=8, steps=6, seed=3, offset_ns=500_000, stragglers=given, missing=((2, 0.1),)))
     joined = join(parts_of(made))
-    every = blame(job_data(joined, None))
+    every = straggler_report(job_data(joined, None))
     assert {every.names[w]: every.stragglers.pattern[w] for w in every.costly} == {
         "rank3": "persistent",
         "rank5": "single",
     }
     for chosen, named in ((("0",), {"rank5"}), (("0", "1"), {"rank3", "rank5"}), (("2", "3"), {"rank3"})):
-        told = blame(job_data(joined, chosen))
+        told = straggler_report(job_data(joined, chosen))
         at = [every.labels.index(label) for label in told.labels]
         assert (told.labels, {told.names[w] for w in told.costly}) == (chosen, named)
         assert told.stragglers.lost_ns.tolist() == every.stragglers.lost_ns[:, at].tolist()
         assert all(told.stragglers.pattern[w] == every.stragglers.pattern[w] for w in told.costly)
-        assert all(why(told, w)["late_cause"] == why(every, w)["late_cause"] for w in told.costly)
+        assert all(cause_columns(told, w)["late_cause"] == cause_columns(every, w)["late_cause"] for w in told.costly)
 
 
 def test_who_was_held_up_is_shown_with_who_did_it() -> None:
@@ -577,7 +579,7 @@ def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:
     parts = [
         replace(VIEW.part(sample(f"synthetic_job/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files
     ]
-    told = blame(job_data(join(parts), None))
+    told = straggler_report(job_data(join(parts), None))
     assert [told.names[w] for w in told.costly] == ["rank5"]
     # Everyone who passes on a delay does so with that of rank 5, through messages as well.
     joined = join(parts)
@@ -588,7 +590,7 @@ def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:
         whom = "awaited_worker" if name == "operation_kinds" else "worker"
         assert {row["held_up_by"] for row in rows if row[whom] in ("rank0", "rank4")} == {"rank5"}
     for n in (0, 1, 2, 3, 4):
-        (notice,) = verdict(job_data(joined, None), f"rank{n}").notices
+        (notice,) = rank_notices(job_data(joined, None), f"rank{n}").notices
         assert {figure.metric.key: figure.value for figure in notice.figures}["worker"] == "rank5"
 
 
@@ -596,7 +598,7 @@ def test_without_devices_operators_are_no_kernels() -> None:
     """Rank 5 of the sample computes in aten::mm, on its host."""
     files = sorted((SAMPLES / "ddp_gloo8").glob("*.trace.json*"))
     parts = [replace(VIEW.part(sample(f"ddp_gloo8/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files]
-    told = blame(job_data(join(parts), None))
+    told = straggler_report(job_data(join(parts), None))
     rows: list[dict[str, object]] = [{"caused_wait_ns": 0}] * len(told.names)
     (first, *_) = straggler_findings(told, rows)
     assert "operator {late_kernel} takes" in first.text and "kernel {late_kernel}" not in first.text
@@ -608,7 +610,7 @@ def test_a_group_whose_collectives_are_slow_is_named(seed: int) -> None:
     told = blamed(plan(SyntheticJob(ranks=8, tp=2, steps=3, layers=2, seed=seed, noise=0.0, stragglers=(given,))))
     assert sorted(told.names[w] for w in told.stragglers.significant.tolist()) == ["rank2", "rank3"]
     for worker in told.stragglers.significant.tolist():
-        cells = why(told, worker)
+        cells = cause_columns(told, worker)
         assert cells["late_cause"] == "communication in other groups"
         assert cells["held_up_in"] == "2 (TENSOR_MODEL_PARALLEL_GROUP)"
 

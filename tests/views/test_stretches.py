@@ -7,7 +7,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
-from tb_plugin.views.distributed.stragglers.intervals import Stretches, bursts, stretches
+from tb_plugin.views.distributed.stragglers.intervals import Stretches, activities_before_bursts, first_of_burst
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 from tests.jobs_of_ranks import Job
 
@@ -28,7 +28,7 @@ def calls() -> StragglerCalls:
 
 def told(met: StragglerCalls, **changed: list[int]) -> Stretches:
     before = {key: np.array(values, np.int64) for key, values in {**BEFORE, **changed}.items()}
-    return stretches(met, before, bursts(met))
+    return activities_before_bursts(met, before, first_of_burst(met))
 
 
 def rows(*rows: int) -> Int64:

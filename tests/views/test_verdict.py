@@ -203,7 +203,7 @@ def test_operators_that_were_filtered_out_are_told() -> None:
     assert limit(many(1)) is Limit.CPU
     assert limit(many(2)) is Limit.RECORDING
     assert text(many(2)) == (
-        "The recording holds only {sampled_share} of the operators, so what limits the program is unknown."
+        "The recording contains only {sampled_share} of the operators, so what limits the program is unknown."
     )
     found = findings_of(many(2).table(), None)
     assert found.verdict is not None and found.verdict.recorded == pytest.approx(100 / 199)
@@ -254,7 +254,9 @@ def test_kernels_of_unknown_kinds_are_not_praised() -> None:
     builder = step().op("my::op", 0, 10).launches(kernel("own_kernel", 500, 20), at=0)
     builder.op("aten::mm", 20, 10).launches(kernel("ampere_sgemm_128x64_tn", 450, 520), at=21)
     assert limit(builder) is Limit.UNKNOWN_KERNELS
-    assert text(builder).endswith("No check covers {unknown_share} of the kernel time: kernels of unknown type.")
+    assert text(builder).endswith(
+        "No check covers {unknown_share} of the kernel time: these kernels are of unknown type."
+    )
     assert mix(builder) == "53 % unknown, 47 % GEMM"
     few = step().op("my::op", 0, 10).launches(kernel("own_kernel", 400, 20), at=0)
     few.op("aten::mm", 20, 10).launches(kernel("ampere_sgemm_128x64_tn", 550, 420), at=21)
@@ -274,5 +276,5 @@ def test_an_empty_recording_says_that_nothing_is_known() -> None:
     window = {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler"}
     builder.events.append({**window, "ts": 0, "dur": 1000, "args": {"Op count": 0}})
     assert limit(builder) is Limit.CPU_NOT_RECORDED
-    assert text(builder).startswith("The recording holds no operator and no device work")
+    assert text(builder).startswith("The recording contains no operators and no device work")
     assert limit(builder.op("aten::mm", 10, 900)) is Limit.CPU_ONLY

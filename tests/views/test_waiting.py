@@ -11,7 +11,7 @@ import pytest
 
 from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.matching.match import Calls
-from tb_plugin.views.distributed.waiting import BOUND, ESTIMATED, FEWEST_USUAL, MEASURED, TIMINGS, waiting
+from tb_plugin.views.distributed.waiting import BOUND, ESTIMATED, FEWEST_USUAL, MEASURED, TIMINGS, waits_and_transfers
 from tests.depth import sampled
 from tests.synthetic_job import Job, Straggler, calls, plan
 
@@ -54,7 +54,7 @@ def told(made: Job) -> Told:
     group, name = codes(coded("group"), coded("group_ranks")), coded("collective")
     kind = codes(name, coded("dtype"), all_of("elements"))
     rows = Calls(worker, all_of("step"), group, name, kind, all_of("sequence"), worker < 0)
-    found = waiting(rows, label, all_of("dur_ns"), all_of("group_size"), not made.absent)
+    found = waits_and_transfers(rows, label, all_of("dur_ns"), all_of("group_size"), not made.absent)
     order = np.argsort(label, kind="stable")
     first = np.flatnonzero(np.diff(label[order], prepend=-1))
     head, last = order[first], found.last[order[first]]
@@ -118,7 +118,7 @@ def times(durations: list[tuple[int, ...]], size: int) -> tuple[list[str], list[
     rows = sorted((w, match, dur) for match, mine in enumerate(durations) for w, dur in enumerate(mine) if dur)
     worker, match, dur = np.array(rows, np.int64).T
     none = np.zeros_like(worker)
-    found = waiting(Calls(worker, none, none, none, none, match, none > 0), match, dur, none + size, True)
+    found = waits_and_transfers(Calls(worker, none, none, none, none, match, none > 0), match, dur, none + size, True)
     head = np.unique(match, return_index=True)[1]
     return (
         [TIMINGS[code] for code in found.timing[head].tolist()],

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis import simulate
 from tb_plugin.analysis.selection import steps_of
-from tb_plugin.analysis.simulate import Change, merge_changes, saved
+from tb_plugin.analysis.simulate import Change, merge_changes, time_saved
 from tb_plugin.lib.intervals import EMPTY, Ranges
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -33,7 +33,7 @@ def device(table: TraceTable, **less: int) -> Change:
 
 def bounds(table: TraceTable, *changes: Change) -> list[tuple[float, float]]:
     """Lower and upper saving of each change, microseconds, all steps together."""
-    low, high = (saved(table, table.steps, changes, careful=careful) / 1000 for careful in (True, False))
+    low, high = (time_saved(table, table.steps, changes, careful=careful) / 1000 for careful in (True, False))
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
@@ -63,7 +63,7 @@ def test_a_chosen_step_is_repeated() -> None:
     table = builder.table()
     steps = steps_of(table, ("1",))
     changes = [host((10, 30)), host((2, 70)), device(table, b=9)]
-    low, high = ((saved(table, steps, changes, careful) / 1000).tolist() for careful in (True, False))
+    low, high = ((time_saved(table, steps, changes, careful) / 1000).tolist() for careful in (True, False))
     # Shorter work at the end of a step lets the device wait longer in the next one: nothing is saved.
     assert (low, high) == ([20, 80 - 2 * (10 + 3), 0], [20, 80 - 2 * 10, 0])
     once = starved().table()
@@ -84,7 +84,10 @@ def test_what_the_device_has_yet_to_do_is_not_saved() -> None:
     for label, row in zip(table.steps.label, rows.tolist(), strict=True):
         steps = steps_of(table, (label,))
         shorter = Change(row=np.array([row]), less_ns=np.array([20_000]))
-        assert saved(table, steps, [Change(host((0, 200)).host), shorter], careful=False).tolist() == [0, 10_000], label
+        assert time_saved(table, steps, [Change(host((0, 200)).host), shorter], careful=False).tolist() == [
+            0,
+            10_000,
+        ], label
 
 
 def test_a_device_that_is_busy_gains_nothing_from_a_faster_host() -> None:
@@ -257,7 +260,7 @@ def test_a_program_run_again_saves_what_the_bounds_say(
     twice = np.flatnonzero((table.device != MISSING) & (table.name == table.strings.find("twice")))
     twice = twice[table.start_ns[table.launch[twice]] >= first]
     gone = Change(Ranges(begin, end), twice, table.dur_ns[twice] // 2)
-    low, high = (float(saved(table, steps, [gone], careful)[0]) / 1000 for careful in (True, False))
+    low, high = (float(time_saved(table, steps, [gone], careful)[0]) / 1000 for careful in (True, False))
     if alone:
         # How soon work follows that of the step before is not known where the device's lag has changed meanwhile.
         gain, off = period(program, without=False) - period(program, without=True), LATENCY

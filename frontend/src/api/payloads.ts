@@ -8,7 +8,7 @@ export interface Payloads {
   View: View
 }
 /**
- * A catalog is the answer of ``GET runs``: the content of all log directories.
+ * The response of ``GET runs``: the content of all log directories.
  */
 export interface Catalog {
   kind: 'catalog'
@@ -22,7 +22,7 @@ export interface Catalog {
   skipped: Skipped[]
 }
 /**
- * A problem says what happened, where, and what to do; all errors have this shape.
+ * An error: what happened, where, and what to do.
  */
 export interface Problem {
   do: string
@@ -30,9 +30,9 @@ export interface Problem {
   where: string
 }
 /**
- * A run is a directory with traces, or a distributed job with traces in several directories.
+ * A directory with traces, or a distributed job with traces in several directories.
  *
- *     ``grouped_by`` is the evidence for such a job; it is empty for a directory.
+ *     ``grouped_by`` explains why the directories are one job; it is empty for a single directory.
  */
 export interface RunInfo {
   grouped_by: string
@@ -40,14 +40,16 @@ export interface RunInfo {
   workers: WorkerInfo[]
 }
 /**
- * A worker is a process (a rank) of a run.
+ * A process (rank) of a run.
  */
 export interface WorkerInfo {
   name: string
   spans: SpanInfo[]
 }
 /**
- * A span is one profile. ``id`` is its key in URLs ("1", "2", ... by time); ``time_unix_ms`` its wall time or None.
+ * One profile of a worker.
+ *
+ *     ``id`` is used in URLs ("1", "2", ... sorted by time). ``time_unix_ms`` is its wall-clock time, if known.
  */
 export interface SpanInfo {
   files: string[]
@@ -63,7 +65,7 @@ export interface SpanInfo {
   time_unix_ms: number | null
 }
 /**
- * A figure is one number with its definition.
+ * A number with its definition.
  */
 export interface Figure {
   metric: Metric
@@ -71,7 +73,7 @@ export interface Figure {
   value: number | string | boolean | null
 }
 /**
- * A metric defines a number: its meaning, unit and window, as shown in tooltips.
+ * The meaning, unit and window of a number, as shown in tooltips.
  */
 export interface Metric {
   definition: string
@@ -94,14 +96,14 @@ export interface Metric {
   window: string
 }
 /**
- * A skipped file or folder is not a profile; ``reason`` says why.
+ * A file or folder that is not a profile; ``reason`` says why.
  */
 export interface Skipped {
   path: string
   reason: string
 }
 /**
- * A Profile is the answer of ``GET profile``: the state of one profile and, once ready, its views.
+ * The response of ``GET profile``: the state of a profile and its views.
  */
 export interface Profile {
   absent: ViewInfo[]
@@ -127,7 +129,7 @@ export interface Profile {
   worker: string
 }
 /**
- * A ViewInfo says whether a view applies to a profile; if not, why, and how to enable it.
+ * Whether a view applies to a profile. If not, why, and how to enable it.
  */
 export interface ViewInfo {
   available: boolean
@@ -139,7 +141,7 @@ export interface ViewInfo {
   why: string
 }
 /**
- * A CaptureInfo lists the recordings that describe the replayed graphs of a trace.
+ * The recordings of the graphs that a trace replays.
  */
 export interface CaptureInfo {
   beside: string[]
@@ -149,16 +151,16 @@ export interface CaptureInfo {
   problem: Problem | null
 }
 /**
- * A ClockInfo is the wall time of a profile, used to align profiles of one process.
+ * Wall-clock time of a profile, used to align profiles of one process.
  */
 export interface ClockInfo {
   length_ns: number
   start_unix_ns: string
 }
 /**
- * A Loading is the loading progress of a profile.
+ * Loading progress of a profile.
  *
- *     ``seconds`` is the time in this stage, ``fraction`` its progress 0..1; None if unknown.
+ *     ``seconds`` is the time in the current stage; ``fraction`` is its progress 0..1, None if unknown.
  */
 export interface Loading {
   about: Figure[]
@@ -170,7 +172,9 @@ export interface Loading {
   stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'surveying' | 'waiting' | 'writing'
 }
 /**
- * A ReadInfo says how the file was read; counts are in ``records``.
+ * How the file was read.
+ *
+ *     ``records`` is the unit of the counts.
  */
 export interface ReadInfo {
   complete: boolean
@@ -190,7 +194,7 @@ export interface ReadInfo {
   text_bytes: number
 }
 /**
- * An issue is one kind of irregularity in a file (model/trace/report.py).
+ * One kind of problem in a file (model/trace/report.py).
  */
 export interface IssueInfo {
   code: string
@@ -202,7 +206,9 @@ export interface IssueInfo {
   text: string
 }
 /**
- * A step can be selected; it has bounds with its device work, and bounds on the host (for allocator events).
+ * A step that can be selected.
+ *
+ *     Its bounds include its device work. Separate host bounds are used for allocator events.
  */
 export interface StepInfo {
   end_ns: number
@@ -213,9 +219,9 @@ export interface StepInfo {
   start_ns: number
 }
 /**
- * A window is the opened part of a trace that does not fit into memory.
+ * The opened part of a trace that does not fit in memory.
  *
- *     Times are nanoseconds from the start of the whole trace.
+ *     Times are nanoseconds since the start of the whole trace.
  */
 export interface WindowInfo {
   budget_bytes: number
@@ -231,7 +237,7 @@ export interface WindowInfo {
   trace_steps: number
 }
 /**
- * A table is one page of rows, each with a value per column key; ``totals`` are sums over all rows, unfiltered.
+ * One page of rows, with one value per column key. ``totals`` are sums over all rows, unfiltered.
  */
 export interface Table {
   columns: Column[]
@@ -256,7 +262,7 @@ export interface Table {
   }
 }
 /**
- * A column has a metric and display options.
+ * A metric with display options.
  */
 export interface Column {
   hidden: boolean
@@ -264,14 +270,14 @@ export interface Column {
   share: boolean
 }
 /**
- * A sort names the sorted column.
+ * The column that rows are sorted by.
  */
 export interface Sort {
   descending: boolean
   key: string
 }
 /**
- * A view holds payloads by name, in reading order. Tables hold their first page.
+ * A view's payloads in display order. Tables have their first page only.
  */
 export interface View {
   coverage: CoverageInfo
@@ -297,7 +303,7 @@ export interface View {
   title: string
 }
 /**
- * A coverage says how much of the file the numbers cover.
+ * The part of the file that the numbers cover.
  */
 export interface CoverageInfo {
   complete: boolean
@@ -308,9 +314,9 @@ export interface CoverageInfo {
   window_ns: number | null
 }
 /**
- * A breakdown splits a total. The parts sum to ``total`` exactly (integers).
+ * A total and its parts, which add up exactly because they are integers.
  *
- *     In a waterfall the parts lead from ``start`` to ``start + total`` and may be negative.
+ *     In a waterfall, the parts lead from ``start`` to ``start + total`` and may be negative.
  */
 export interface Breakdown {
   kind: 'breakdown'
@@ -337,7 +343,7 @@ export interface Breakdown {
     | 'watts'
 }
 /**
- * A slice is one part of a total; ``category`` selects its colour.
+ * One part of a total. ``category`` selects its colour.
  */
 export interface Slice {
   category: string
@@ -346,7 +352,7 @@ export interface Slice {
   value: number
 }
 /**
- * A link leads to a view with URL parameters.
+ * A link to a view with URL parameters.
  */
 export interface Link {
   params: {
@@ -356,7 +362,7 @@ export interface Link {
   view: string
 }
 /**
- * A series has lines, stacked bars or areas over x: labels (bars) or numbers (others, bin edges).
+ * Lines, stacked bars or areas over x. For bars, ``x`` has labels, otherwise numbers or bin edges.
  */
 export interface Series {
   kind: 'series'
@@ -369,7 +375,7 @@ export interface Series {
   x_metric: Metric
 }
 /**
- * A line is one series of values; ``category`` selects its colour.
+ * One series of values. ``category`` selects its colour.
  */
 export interface Line {
   category: string
@@ -377,7 +383,7 @@ export interface Line {
   values: (number | null)[]
 }
 /**
- * A scatter has groups of dots over two axes. The same numbers are in the table ``table`` of its view.
+ * Groups of dots over two axes. The table ``table`` of the view has the same numbers.
  */
 export interface Scatter {
   groups: Dots[]
@@ -390,7 +396,7 @@ export interface Scatter {
   y_metric: Metric
 }
 /**
- * A Dots is one group of dots; ``category`` selects colour and shape, ``label`` names each dot.
+ * One group of dots. ``category`` selects colour and shape; ``label`` names each dot.
  */
 export interface Dots {
   category: string
@@ -400,7 +406,7 @@ export interface Dots {
   y: number[]
 }
 /**
- * A tree lists nodes in pre-order. ``parent[i]`` is a position (-1 = root); ``rows[i]`` has a value per column key.
+ * Nodes in pre-order. ``parent[i]`` is an index (-1 = root); ``rows[i]`` has one value per column key.
  */
 export interface Tree {
   columns: Column[]
@@ -416,7 +422,7 @@ export interface Tree {
   value_columns: string[]
 }
 /**
- * A Notices lists findings, most important first; ``about`` says whether they concern the training or the data.
+ * Findings, most important first. ``about`` is their subject: the training, the data, or the view's question.
  */
 export interface Notices {
   about: 'answer' | 'data' | 'training'
@@ -426,10 +432,10 @@ export interface Notices {
   title: string
 }
 /**
- * A notice is one finding.
+ * One finding.
  *
- *     ``text`` and ``todo`` are templates: ``{key}`` is replaced by the figure with that metric key. ``measure`` is the
- *     key of the figure in the badge, ``threshold`` the value it was compared with.
+ *     ``text``, ``why`` and ``todo`` are templates: ``{key}`` is replaced by the figure with that metric key.
+ *     ``measure`` is the key of the figure that was compared with ``threshold``.
  */
 export interface Notice {
   confidence: '' | 'high' | 'low' | 'medium'
@@ -450,17 +456,17 @@ export interface Notice {
   why: string
 }
 /**
- * A reference is an external document, shown as a link.
+ * An external document, shown as a link.
  */
 export interface Reference {
   text: string
   url: string
 }
 /**
- * A saving is the estimated time per step without the problem: nanoseconds, means over the steps.
+ * Estimated time saved per step if the problem is fixed, in nanoseconds.
  *
- *     It is between ``low_ns`` and ``high_ns``; other findings share ``shared_ns`` of the upper bound. ``step_ns`` is the
- *     mean step time.
+ *     It is between ``low_ns`` and ``high_ns``. ``shared_ns`` of the upper bound is also part of other findings'
+ *     savings. ``step_ns`` is the mean step time.
  */
 export interface Saving {
   high_ns: number
@@ -469,7 +475,7 @@ export interface Saving {
   step_ns: number
 }
 /**
- * A Figures holds named numbers of one subject.
+ * Named numbers about one subject.
  */
 export interface Figures {
   figures: Figure[]
@@ -480,7 +486,7 @@ export interface Figures {
   title: string
 }
 /**
- * A timeline lists lanes in order, and levels of tiles. Times are ns since the start of the trace.
+ * Lanes in display order, and levels of detail. Times are nanoseconds since the start of the trace.
  */
 export interface Timeline {
   busy: number[]
@@ -497,14 +503,14 @@ export interface Timeline {
   tracks: TimelineTrack[]
 }
 /**
- * A level merges events of one row that are shorter than ``cell_ns`` and start in the same cell.
+ * A level of detail. Events shorter than ``cell_ns`` that start in the same cell of a row are merged.
  */
 export interface TimelineLevel {
   cell_ns: number
   tile_ns: number
 }
 /**
- * A track is one lane: a host thread, its Python calls, or a device stream.
+ * One lane: a host thread, its Python calls, or a device stream.
  */
 export interface TimelineTrack {
   events: number
@@ -515,11 +521,11 @@ export interface TimelineTrack {
   title: string
 }
 /**
- * A Flows has arrows and their events, each as columns of equal length.
+ * Arrows and the events that they connect, as columns of equal length.
  *
- *     An event (a point) has its number (``event``), its ``lane`` (position in the ordered list of all lanes of the
- *     trace), the ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. An arrow
- *     leads ``from`` one position in those columns ``to`` another; ``arrow`` indexes ``kinds``.
+ *     An event has a number (``event``), the index of its ``lane`` among all lanes of the trace, the ``row`` within
+ *     the lane, and times. ``name`` and ``category`` are indices in ``names`` and ``categories``. An arrow leads
+ *     ``from`` one index in the event columns ``to`` another; ``arrow`` is an index in ``kinds``.
  */
 export interface Flows {
   arrow: number[]
@@ -541,9 +547,9 @@ export interface Flows {
   total: number
 }
 /**
- * A Counters has quantities in ``bins`` equal bins of ``[start_ns, end_ns)``.
+ * Counters in ``bins`` equal bins of ``[start_ns, end_ns)``.
  *
- *     Bin i starts at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends at the start of the next one.
+ *     Bin i starts at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends at the start of the next bin.
  */
 export interface Counters {
   bins: number
@@ -556,9 +562,9 @@ export interface Counters {
   window_start_ns: number
 }
 /**
- * A counter is one quantity in the bins of a Counters, null where unknown.
+ * One quantity in equal time bins; null = unknown.
  *
- *     ``low`` and ``high`` are the lowest and highest value in a bin, ``mean`` is weighted by time.
+ *     ``low`` and ``high`` are the minimum and maximum in each bin; ``mean`` is weighted by time.
  */
 export interface Counter {
   device: string | null
@@ -574,14 +580,14 @@ export interface Counter {
   title: string
 }
 /**
- * A Bands is a tile of the active-memory timeline: at most 512 columns and their blocks.
+ * A tile of the active-memory timeline: at most 512 columns and their blocks.
  *
- *     In the layer of segments, segments take the place of blocks and count as allocated while they exist.
+ *     In the segment layer, segments replace blocks; a segment is allocated while it exists.
  *
- *     Column i of tile t on a level covers ``width`` units of the axis from ``(t * 512 + i) * width``: states of the
- *     history (state 0 is before the first event, state e + 1 is after event e), or nanoseconds since the first event of
- *     the snapshot. It shows one exact state: the first covered state with the most active bytes, or the state before if
- *     none is covered. Blocks are in stacking order, the lowest first.
+ *     The x axis is either the state of the allocator history (state 0 is before the first event, state e + 1 after
+ *     event e), or nanoseconds since the first event. Column i of tile t covers ``width`` units of the axis from ``(t
+ *     * 512 + i) * width``. It shows the covered state with the most active bytes, or the previous state if it covers
+ *     none. Blocks are in stacking order, lowest first.
  */
 export interface Bands {
   active_bytes: number[]
@@ -618,16 +624,16 @@ export interface Bands {
   width: number
 }
 /**
- * A BandsEnvelope is the peak of a private pool on a stream; its blocks are stacked in it from below.
+ * Peak memory of a private pool on one stream. The blocks of the pool are drawn inside it.
  */
 export interface BandsEnvelope {
   height_bytes: number[]
   name: string
 }
 /**
- * A memory map lists segments (``row_*``, by address) and their used pieces (``piece_*``); the rest is free.
+ * Segments (``row_*``, sorted by address) and their used parts (``piece_*``); the rest is free.
  *
- *     If there are too many blocks, neighbours of one kind smaller than ``cell_bytes`` are merged into one piece.
+ *     If there are too many blocks, adjacent blocks of one kind smaller than ``cell_bytes`` are merged.
  */
 export interface MemoryMap {
   cell_bytes: number
@@ -654,7 +660,7 @@ export interface MemoryMap {
   row_used_bytes: number[]
 }
 /**
- * A group has the segments of one stream and pool. Blocks fit only into free memory of their own group.
+ * The segments of one stream and pool. A block fits only into free memory of its own group.
  */
 export interface MapGroup {
   allocated_bytes: number
@@ -665,9 +671,9 @@ export interface MapGroup {
   stream: string
 }
 /**
- * A MemoryFlowMap lists the tensors of a part of memory and time, by time of creation.
+ * Tensors in a range of memory and time, sorted by time of creation.
  *
- *     Addresses are positions on an axis without large gaps: regions follow each other, separated by a strip.
+ *     Addresses are mapped to an axis without large gaps: memory regions follow each other, separated by a strip.
  */
 export interface MemoryFlowMap {
   cell_column: number[]
@@ -703,9 +709,9 @@ export interface MemoryFlowMap {
   title: string
 }
 /**
- * A heat has one number per row and column, row by row in ``values``.
+ * A heat map. ``values`` holds one number per row and column, row by row.
  *
- *     If there are too many steps, a column covers ``merged`` steps and its value is their maximum.
+ *     If there are too many steps, each column covers ``merged`` steps and shows their maximum.
  */
 export interface Heat {
   category: string
@@ -726,7 +732,7 @@ export interface Heat {
   x_metric: Metric
 }
 /**
- * A grouping gives the group of each row and its position in it; -1 if unknown.
+ * A grouping of the rows of a heat map.
  */
 export interface Grouping {
   groups: string[]

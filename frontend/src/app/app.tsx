@@ -179,7 +179,7 @@ const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onM
     <b>{read.cut_files.length > 0 ? `Truncated: ${read.cut_files.join(', ')}.` : 'This file is truncated.'}</b>{' '}
     {counted(read.events_loaded, 'event')} {read.events_loaded === 1 ? 'was' : 'were'} read; the rest is missing
     {model === 'trace' && read.cut_files.length === 0 && ', often the device work, so devices may look idle'}. Findings
-    that need the missing part are off.{' '}
+    that need the missing part are skipped.{' '}
     <button type="button" className={textCss.link} onClick={onMore}>
       About this {modelNoun(model)}
     </button>

@@ -95,8 +95,8 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
       <h2>{catalog.scanning ? 'Looking for traces…' : 'No trace found'}</h2>
       <p>
         Looked in <code>{catalog.logdir}</code>: {counted(catalog.scanned_files, 'file')}
-        {catalog.last_scan_unix_ms !== null && <>, last at {formatTime(catalog.last_scan_unix_ms)}</>}. The page looks
-        again by itself.
+        {catalog.last_scan_unix_ms !== null && <>, last at {formatTime(catalog.last_scan_unix_ms)}</>}. The page
+        refreshes automatically.
       </p>
       <SkippedFiles catalog={catalog} />
       <h3>Record one</h3>

@@ -82,10 +82,10 @@ const COUNTS: [keyof ReadInfo, string, string][] = [
   ['events_loaded', 'Used', 'Events used for the numbers'],
   ['events_repaired', 'Repaired', 'Used after a repair'],
   ['events_dropped', 'Dropped', 'Unusable events'],
-  ['events_quarantined', 'Quarantined', 'Impossible times: counted and listed, but in no window'],
+  ['events_quarantined', 'Quarantined', 'Impossible times: counted and listed, but excluded from every window'],
   ['events_unknown', 'Unknown', 'Categories unknown to this version'],
   ['events_other', 'Other', 'Names, flows and marks'],
-  ['events_outside', 'Outside', 'Outside the loaded window; in no number'],
+  ['events_outside', 'Outside', 'Outside the loaded window, so excluded from all numbers'],
 ]
 
 function ReadFacts({ read }: { read: ReadInfo }) {

@@ -11,7 +11,7 @@ export function recordersText({ rows, matched_rows }: Pick<Table, 'rows' | 'matc
   if (stopped.size > 0) {
     const [first, ...others] = [...stopped]
     const named = others.length === 0 ? first : `${first} and ${counted(others.length, 'other')}`
-    return `${here}${named} stopped calling while other ranks continued (see the findings).`
+    return `${here}${named} made no more calls while other ranks continued (see the findings).`
   }
   if (met === 0) return `${here}their call numbers match no call in the traces.`
   return (

@@ -12,7 +12,7 @@ export interface KernelClass {
 /** By the name of the kernel, as recorded. */
 export type KernelClasses = ReadonlyMap<string, KernelClass>
 
-/** Copies and sets of the driver are no kernels; they look like kernels that copy. */
+/** Copies and memsets of the driver are no kernels; they look like kernels that copy. */
 export const COPY: KernelClass = { key: 'copy', title: 'Copy', why: 'driver copy or memset' }
 const COPIES = new Set(['memcpy', 'memset'])
 const KERNELS = new Set(['kernel', 'communication'])

@@ -20,7 +20,7 @@ const KINDS: Record<string, string> = {
   runtime: 'runtime calls',
   kernel: 'kernels',
   memcpy: 'memory copies',
-  memset: 'memory sets',
+  memset: 'memsets',
   device_annotation: 'device annotations',
   sync: 'device waits',
   overhead: 'profiler overhead',

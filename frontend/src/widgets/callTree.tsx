@@ -101,8 +101,8 @@ export function CallTree(props: {
 function Leaf({ level }: { level: Level }) {
   return (
     <p className={textCss.none}>
-      No nested calls recorded. The call took <Value value={level.base} unit="ns" /> on the baseline and{' '}
-      <Value value={level.exp} unit="ns" /> on the experiment: <Value value={level.delta} unit="ns" change />.
+      No nested calls recorded. The call took <Value value={level.base} unit="ns" /> in the baseline and{' '}
+      <Value value={level.exp} unit="ns" /> in the experiment: <Value value={level.delta} unit="ns" change />.
     </p>
   )
 }

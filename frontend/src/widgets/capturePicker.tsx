@@ -42,7 +42,7 @@ export function CaptureProblem({ profile, side }: { profile: Profile; side?: str
     <Alert color="orange" variant="light" data-testid="capture" role="status">
       {side && <b>{side}: </b>}
       {problem.what} {problem.where && <span className={textCss.mono}>{problem.where}</span>} {problem.do} The numbers
-      do not use it.
+      exclude this capture.
     </Alert>
   )
 }

@@ -13,13 +13,13 @@ from tb_plugin.analysis.compiled.regions import has_regions, regions_of
 from tb_plugin.analysis.forest import Spans
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.range_patterns import GRAPH, REGION, matched, name_matches
+from tb_plugin.analysis.range_patterns import GRAPH, REGION, name_matches, search_pattern
 from tb_plugin.lib.groupby import places_of, side_by_side, sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, measure_within, subtract, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -55,7 +55,7 @@ def spans_of(trace: TraceTable, row: Int64) -> Spans:
     return Spans(trace.track[row], trace.start_ns[row], trace.ends(row))
 
 
-@remembered
+@cached_by_argument
 def compilations_of(trace: TraceTable) -> Compilations:
     """Returns all compilations in a trace, regardless of the selected steps."""
     row = rows_in(trace, Cause.COMPILATION) if has_regions(trace) else np.empty(0, np.int64)
@@ -64,7 +64,7 @@ def compilations_of(trace: TraceTable) -> Compilations:
     said, names = _compile_ranges(trace)
     spans = spans_of(trace, row)
     nested_in = np.full(len(row), MISSING, np.int32)
-    of = innermost(spans.track, spans.start, spans.end, nested_in, trace.track[said], trace.start_ns[said])
+    of = innermost_at(spans.track, spans.start, spans.end, nested_in, trace.track[said], trace.start_ns[said])
     region = np.full(len(row), MISSING, np.int32)
     known = np.flatnonzero(of != MISSING)[::-1]  # the first entry of each is written last
     number = {name: at for at, name in enumerate(dict.fromkeys(names))}
@@ -83,7 +83,7 @@ def _compile_ranges(trace: TraceTable) -> tuple[Int64, list[str]]:
     return rows, [texts[name] for name in trace.name[rows].tolist()]
 
 
-@remembered
+@cached_by_argument
 def guards_of(trace: TraceTable) -> Guards:
     """Returns all guard checks in a trace, regardless of the selected steps."""
     pattern = trace.recorder.compiled.lookup
@@ -111,13 +111,13 @@ def guards_of(trace: TraceTable) -> Guards:
     return Guards(row, region, compilation.astype(np.int32))
 
 
-@remembered
+@cached_by_argument
 def cold_calls(trace: TraceTable) -> Bool:
     """Returns, for each compiled call, whether it is cold: it compiles, or is the first call after compilation."""
     regions, compiled = regions_of(trace), compilations_of(trace)
     cold = np.zeros(len(regions.row), np.bool_)
     spans = spans_of(trace, regions.row)
-    inner = innermost(
+    inner = innermost_at(
         spans.track,
         spans.start,
         spans.end,
@@ -134,7 +134,7 @@ def cold_calls(trace: TraceTable) -> Bool:
     return cold
 
 
-@remembered
+@cached_by_argument
 def first_calls(trace: TraceTable) -> Int64:
     """Returns the index of the first call of the compiled region after each compilation (-1 = unknown)."""
     regions, compiled = regions_of(trace), compilations_of(trace)
@@ -156,7 +156,7 @@ def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
     return found
 
 
-@remembered
+@cached_by_argument
 def wrapper_times(trace: TraceTable) -> Int64:
     """Returns the wrapper overhead of each compiled call, in nanoseconds.
 
@@ -191,10 +191,10 @@ def _covered(trace: TraceTable, track: int) -> Ranges:
     return union(trace.start_ns[mine], trace.ends(mine))
 
 
-@remembered
+@cached_by_argument
 def _busy(trace: TraceTable) -> Int64:
     """Rows of operators and graphs, excluding compiled code itself and the layers between it and its graphs."""
     between = name_matches(trace, f"^{re.escape(REGION)}") | name_matches(trace, trace.recorder.compiled.wrapping)
     operators = (trace.kind == EventKind.OPERATOR) & ~between
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    return np.flatnonzero(operators | (name_matches(trace, matched(GRAPH)) & host))
+    return np.flatnonzero(operators | (name_matches(trace, search_pattern(GRAPH)) & host))

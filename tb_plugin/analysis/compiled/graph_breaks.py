@@ -13,7 +13,7 @@ from tb_plugin.analysis.compiled.regions import regions_of
 from tb_plugin.analysis.range_patterns import REGION
 from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.lib.intervals import Ranges, join, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 
@@ -66,7 +66,7 @@ def checked_for(trace: TraceTable) -> Int64:
     return np.where(guards.region != MISSING, guards.region, first_call)
 
 
-@remembered
+@cached_by_argument
 def breaks_of(trace: TraceTable) -> Breaks:
     """Returns all graph breaks in a trace, regardless of the selected steps."""
     regions, function = regions_of(trace), functions_of(trace)

@@ -8,11 +8,11 @@ REGIONS = define(
     "",
     "code",
     {
-        "region": ("Region", "Compiled region: number of the function / of its compilation."),
+        "region": ("Region", "Compiled region: function number / compilation number."),
         "compiled_code": ("Compiled code", "Compiled function, or the module of a wrapper."),
         "region_modules": ("Modules", "Modules that ran the region directly, in order."),
         "graph": ("Graph", "Key of the first compiled graph of the region."),
-        "backward_graph": ("Backward graph", "Key of the first compiled graph in its backward pass."),
+        "backward_graph": ("Backward graph", "Key of the first compiled graph in the region's backward pass."),
     },
 )
 

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, WRAPPER, module_label, name_matches
 from tb_plugin.lib.groupby import side_by_side
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -42,14 +42,14 @@ class Regions(msgspec.Struct, frozen=True, eq=False):
     """Name of the first graph that runs in the backward pass of the call's operators."""
 
 
-@remembered
+@cached_by_argument
 def has_regions(trace: TraceTable) -> bool:
     """Returns whether the trace contains compiled code."""
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return bool((name_matches(trace, f"^{re.escape(REGION)}") & host).any())
 
 
-@remembered
+@cached_by_argument
 def regions_of(trace: TraceTable) -> Regions:
     """Returns all compiled calls in a trace, regardless of the selected steps."""
     row = np.flatnonzero(_ranges_named(trace, lambda text: text.startswith(REGION)))
@@ -64,7 +64,7 @@ def regions_of(trace: TraceTable) -> Regions:
     code = np.where(inside, np.append(trace.name[python], MISSING)[first], MISSING).astype(np.int32)
 
     def around(rows: npt.NDArray[np.integer]) -> Int32:
-        return innermost(track, start, end, parent, trace.track[rows], trace.start_ns[rows])
+        return innermost_at(track, start, end, parent, trace.track[rows], trace.start_ns[rows])
 
     graphs = np.flatnonzero(_ranges_named(trace, lambda text: GRAPH.match(text) is not None))
     forward = forward_operators(trace, np.flatnonzero(trace.kind == EventKind.OPERATOR))[trace.operator[graphs]]
@@ -104,7 +104,7 @@ def wrapped_calls(trace: TraceTable, row: Int64, parent: Int32) -> Int32:
         return found
     regions = regions_of(trace)
     track, start = trace.track[regions.row], trace.start_ns[regions.row]
-    open_around = innermost(
+    open_around = innermost_at(
         track, start, trace.ends(regions.row), regions.parent, trace.track[row], trace.start_ns[row]
     )
     since = np.append(start, np.iinfo(np.int64).min)[open_around]

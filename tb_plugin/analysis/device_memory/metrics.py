@@ -9,7 +9,7 @@ METRICS = SHARED.adding(
         CHOSEN_WINDOW,
         "count",
         {
-            "reserved_cycles": ("Release cycles", "Falls of reserved memory followed by a rise."),
+            "reserved_cycles": ("Release cycles", "Falls of reserved memory that were followed by a rise."),
         },
     ),
     define(
@@ -17,7 +17,7 @@ METRICS = SHARED.adding(
         "bytes",
         {
             "peak_reserved_bytes": ("Peak reserved", "Largest reserved memory."),
-            "returned_bytes": ("Returned", "Sum of all falls of reserved memory."),
+            "returned_bytes": ("Returned", "Sum of all decreases of reserved memory."),
             "room_bytes": ("Never reserved", "Device memory minus peak reserved."),
         },
     ),

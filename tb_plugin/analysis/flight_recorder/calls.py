@@ -14,7 +14,7 @@ from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
 from tb_plugin.lib.groupby import Groups, group
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import Column, Sort
 
@@ -27,7 +27,7 @@ _HIDDEN = ("record_number", "p2p_number", "source_rank", "destination_rank", "ca
            "call_completed_ns", "call_timeout_ms", "call_output_sizes", "recorded_stack", "thread", "backend")  # fmt: skip
 
 
-@remembered
+@cached_by_argument
 def calls_of(flight: Flight) -> pa.Table:
     """Returns one row per call in the order of the records, with metric keys as columns."""
     records = flight.records
@@ -75,7 +75,7 @@ def calls_frame(flight: Flight) -> Frame:
     data = calls_of(flight)
     order = np.argsort(-data["record_number"].to_numpy(), kind="stable")
     all_by_state = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
-    hidden = (*_HIDDEN, *unneeded(data), *(("call_known_by",) if all_by_state else ()))
+    hidden = (*_HIDDEN, *redundant_group_column(data), *(("call_known_by",) if all_by_state else ()))
     return Frame(
         "recorded_calls",
         "Calls",
@@ -123,7 +123,7 @@ def groups_frame(flight: Flight) -> Frame:
 def _known_by(records: pa.Table) -> pa.Array:
     """Reason why each call counts as finished; null for unfinished calls."""
     by_state = pc.fill_null(pc.equal(_texts(records["state"]), "completed"), False)
-    texts = pc.if_else(records["retired"], "recorder let go of it", "rank is past it").cast(pa.large_string())
+    texts = pc.if_else(records["retired"], "removed by the recorder", "later call completed").cast(pa.large_string())
     return pc.if_else(records["finished"], pc.if_else(by_state, _BY_STATE, texts), None)
 
 
@@ -142,7 +142,7 @@ def members_of(flight: Flight) -> dict[tuple[str | None, str | None], tuple[int,
     return found
 
 
-@remembered
+@cached_by_argument
 def _groups(flight: Flight) -> Groups:
     data = calls_of(flight)
     encoded = (data[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
@@ -161,7 +161,7 @@ def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
     return ", ".join(texts) + (", ..." if len(runs) > most else "")
 
 
-def unneeded(calls: pa.Table) -> tuple[str, ...]:
+def redundant_group_column(calls: pa.Table) -> tuple[str, ...]:
     """Returns the group column if it is redundant because the descriptions identify all groups."""
     names, descriptions = (calls[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
     pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))

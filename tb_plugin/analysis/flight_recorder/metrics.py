@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tb_plugin.analysis.metrics import SHARED, define
 
-KEPT = "recorded calls"
+RECORDED_CALLS = "recorded calls"
 
 METRICS = SHARED.adding(
     define(
-        KEPT,
+        RECORDED_CALLS,
         "code",
         {
             "call_input_sizes": ("Input sizes", "Recorded input tensor sizes."),
@@ -16,11 +16,11 @@ METRICS = SHARED.adding(
             "call_types": ("Types", "Input element types, plus output types if different."),
             "call_line": ("Line", "Innermost stack frame outside the standard library and packages."),
             "recorded_stack": ("Call stack", "Recorded frames, innermost first."),
-            "other_call": ("Other call", "Operation, sizes and types on a differing rank."),
+            "other_call": ("Other call", "Operation, sizes and types on a rank that differs."),
         },
     ),
     define(
-        KEPT,
+        RECORDED_CALLS,
         "text",
         {
             "call_state": (
@@ -29,65 +29,79 @@ METRICS = SHARED.adding(
             ),
             "call_verdict": (
                 "Across ranks",
-                "not called: missing on a rank. differs: operation, sizes or types differ. unfinished: called by "
-                "all, incomplete on some. finished: complete on all. finished here: complete, but dumps are "
-                "missing.",
+                (
+                    "not called: missing on a rank. differs: unequal operations, sizes or types. unfinished: "
+                    "incomplete on some ranks. finished: complete on all. finished here: complete, but dumps are "
+                    "missing."
+                ),
             ),
             "call_known_by": (
                 "Completion known by",
-                "Recorded state, else removal by the recorder, else a later completed call of the rank.",
+                "Evidence of completion: recorded state, removal, or a later completed call.",
             ),
             "differs_in": ("Differs in", "Fields with different values: operation, sizes, types or state."),
-            "missing_names": ("Not called by", "Ranks with a dump that did not call it."),
+            "missing_names": ("Not called by", "Ranks with a dump that did not make the call."),
             "absent_names": ("Missing dumps", "Group members without a dump."),
             "differing_names": ("Differs on", "Ranks that differ from the majority."),
         },
     ),
     define(
-        KEPT,
+        RECORDED_CALLS,
         "bool",
         {
-            "call_finished": ("Completed", "Completed by its state, its removal or a later completed call."),
+            "call_finished": (
+                "Completed",
+                "Completed, by its state, removal or a later completed call.",
+            ),
         },
     ),
     define(
-        KEPT,
+        RECORDED_CALLS,
         "count",
         {
-            "record_number": ("Record", "Record number, from 0; the ring buffer drops old ones."),
-            "p2p_number": ("Point-to-point", "Recorded number of the point-to-point call in its group."),
+            "record_number": ("Record", "Record number, from 0; the ring buffer drops old records."),
+            "p2p_number": (
+                "Point-to-point",
+                "Recorded sequence number of the point-to-point call.",
+            ),
             "call_timeout_ms": ("Timeout (ms)", "Timeout of the process group."),
             "call_part": ("Part", "Index among calls with the same number, from 0."),
             "recorded_calls_count": ("Calls", "Recorded collectives and point-to-point calls."),
             "unfinished_calls": ("Incomplete", "Calls that did not complete."),
-            "overwritten_calls": ("Overwritten", "Records overwritten before the first available one."),
+            "overwritten_calls": ("Overwritten", "Records overwritten before the first available record."),
             "groups_count": ("Groups", "Process groups with calls."),
-            "first_sequence": ("First recorded", "First recorded collective of the group."),
-            "last_sequence": ("Last called", "Last called collective of the group."),
-            "finished_sequence": ("Last completed", "Last completed collective of the group."),
-            "behind_sequences": ("Behind", "Last number on any rank minus the last number here."),
-            "ranks_called": ("Called by", "Ranks that called it."),
-            "ranks_finished": ("Completed by", "Ranks that completed it."),
-            "ranks_waiting": ("Waiting", "Ranks that called it without completing it."),
-            "ranks_missing": ("Not called", "Ranks with a dump that did not call it."),
+            "first_sequence": ("First recorded", "Sequence number of the group's first recorded collective."),
+            "last_sequence": ("Last called", "Sequence number of the last collective called."),
+            "finished_sequence": ("Last completed", "Sequence number of the last collective completed."),
+            "behind_sequences": ("Behind", "Last sequence number on any rank minus that of this rank."),
+            "ranks_called": ("Called by", "Ranks that made the call."),
+            "ranks_finished": ("Completed by", "Ranks that completed the call."),
+            "ranks_waiting": ("Waiting", "Ranks that made the call but did not complete it."),
+            "ranks_missing": ("Not called", "Ranks with a dump that did not make the call."),
             "ranks_differing": ("Differing", "Ranks that differ from the majority in operation, sizes or types."),
-            "ranks_absent": ("Missing dumps", "Listed ranks without a dump."),
+            "ranks_absent": ("Missing dumps", "Ranks of the group without a dump."),
             "matched_count": ("Collectives", "Distinct collectives over all groups."),
             "wrong_collectives": ("Mismatched", "Collectives missing or different on a rank."),
-            "unfinished_collectives": ("Incomplete", "Collectives called but not completed by a rank."),
+            "unfinished_collectives": ("Incomplete", "Collectives that a rank called but did not complete."),
         },
     ),
     define(
-        KEPT,
+        RECORDED_CALLS,
         "ns",
         {
-            "call_created_ns": ("Called", "Call time since the first available record of the rank."),
-            "called_at_ns": ("Called at", "Call time since 1970, by the clock of its machine."),
-            "call_started_ns": ("Seen started", "First poll of the recorder after the start."),
-            "call_completed_ns": ("Seen completed", "First poll of the recorder after completion."),
-            "call_duration_ns": ("Duration", "Reported duration, else seen started (or called) to seen completed."),
-            "first_called_ns": ("First called", "First call on any rank, since the first call of all."),
-            "arrival_spread_ns": ("Spread", "First to last call among ranks, by local clocks."),
+            "call_created_ns": ("Called", "Call time, measured from the rank's first available record."),
+            "called_at_ns": ("Called at", "Call time since 1970, by the clock of the rank's machine."),
+            "call_started_ns": ("Seen started", "Time of the recorder's first poll after the start."),
+            "call_completed_ns": ("Seen completed", "Time of the recorder's first poll after completion."),
+            "call_duration_ns": (
+                "Duration",
+                "Reported duration, else time from start (or call) to observed completion.",
+            ),
+            "first_called_ns": (
+                "First called",
+                "First call on any rank, since the first of all calls.",
+            ),
+            "arrival_spread_ns": ("Spread", "Time from first to last call, by local clocks."),
         },
     ),
 )

@@ -33,11 +33,11 @@ REPLAYED = define(
 # Title and meaning of each way.
 WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
     {
-        Way.ANNOTATION: ("Annotations", "Operators recorded beside the replayed work."),
+        Way.ANNOTATION: ("Annotations", "Operators recorded with the replayed work."),
         Way.CAPTURE: ("Capture in this trace", "Operators of the graph's capture in this trace."),
         Way.CAPTURE_TRACE: ("Capture trace", "Operators of the graph's capture in another trace."),
-        Way.EAGER: ("Eager run", "Operators of the same work without a graph in this trace."),
-        Way.GRAPH: ("Graph launch only", "No operators known, only the launch of the graph."),
+        Way.EAGER: ("Eager run", "Operators that launched the same work without a graph in this trace."),
+        Way.GRAPH: ("Graph launch only", "No operators are known, only the graph launch."),
     }
 )
 
@@ -66,5 +66,10 @@ def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Break
     if times.sum() == times[Way.GRAPH]:
         return None
     return Breakdown(
-        "replayed", "Device time of replays", "How it is known what stands behind it", "ns", int(times.sum()), slices
+        "replayed",
+        "Device time of replays",
+        "by the source of its operators and modules",
+        "ns",
+        int(times.sum()),
+        slices,
     )

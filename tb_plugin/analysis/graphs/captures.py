@@ -12,12 +12,12 @@ from tb_plugin.analysis.graphs.replays import kernel_args, replays_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import BLOCK, GRID, LAUNCHED
 from tb_plugin.model.trace.graph_capture import Captured, Sequences
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, no_rows, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -33,13 +33,13 @@ class Recorded(msgspec.Struct, frozen=True, eq=False):
     source: Int64 = no_rows(np.int64)
 
 
-@remembered
+@cached_by_argument
 def captured_in(trace: TraceTable) -> Captured:
     """Returns the sequences that can match graphs: the trace's captures, then its eager work.
 
     They are found even if the trace contains no replays.
     """
-    parts = (captures(trace), eager(trace))
+    parts = (captures(trace), eager_sequences(trace))
     from tb_plugin.analysis.graphs.scopes import scopes_around
 
     scopes, scope = scopes_around(trace, np.concatenate([part.source for part in parts]))
@@ -50,13 +50,13 @@ def captured_in(trace: TraceTable) -> Captured:
     sequences = Sequences(begin=begin, scope=scope, **both)
     if len(first):
         from tb_plugin.analysis.graphs.matching import with_names
-        from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, alike
+        from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, merge_equal_scopes
 
-        sequences = with_names(sequences, alike(scopes, WORK_IN, INPUTS)[1][scope].astype(np.int64))
+        sequences = with_names(sequences, merge_equal_scopes(scopes, WORK_IN, INPUTS)[1][scope].astype(np.int64))
     return Captured(scopes=scopes, sequences=sequences)
 
 
-@remembered
+@cached_by_argument
 def captures(trace: TraceTable) -> Recorded:
     """Returns the launches recorded during graph captures, one sequence per capture, sorted by time.
 
@@ -70,9 +70,9 @@ def captures(trace: TraceTable) -> Recorded:
     calls = calls[(trace.start_ns[calls] >= start.min()) & (trace.start_ns[calls] < end.max())]
     time, thread = trace.start_ns[calls], trace.track[calls]
     parent = nest(track, start, end).parent
-    of = innermost(track, start, end, parent, thread, time)
+    of = innermost_at(track, start, end, parent, thread, time)
     for on in (works_for(trace)[thread], _only_open(track, start, end, time)):
-        of = np.where(of == MISSING, innermost(track, start, end, parent, on, time), of)
+        of = np.where(of == MISSING, innermost_at(track, start, end, parent, on, time), of)
     calls, of = calls[of != MISSING], of[of != MISSING]
     order = np.argsort(of, kind="stable")
     calls, of = calls[order], of[order]
@@ -81,7 +81,7 @@ def captures(trace: TraceTable) -> Recorded:
     for role, made in _MAKES.items():
         kind[roles == role] = made
     joins = np.flatnonzero(trace.calls_that(CallRole.JOIN))
-    within = innermost(track, start, end, parent, trace.track[joins], trace.start_ns[joins])
+    within = innermost_at(track, start, end, parent, trace.track[joins], trace.start_ns[joins])
     sequences = Sequences(
         begin=np.searchsorted(of, np.arange(len(start) + 1)).astype(np.int64),
         is_capture=np.ones(len(start), np.bool_),
@@ -101,8 +101,8 @@ def captured_by(trace: TraceTable, thread: int) -> Ranges:
     return union(start[track == thread], end[track == thread])
 
 
-@remembered
-def eager(trace: TraceTable) -> Recorded:
+@cached_by_argument
+def eager_sequences(trace: TraceTable) -> Recorded:
     """Returns the device work launched outside of graphs, one sequence per thread and device, in launch order."""
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, work)
@@ -129,7 +129,7 @@ def eager(trace: TraceTable) -> Recorded:
     return Recorded(sequences, source)
 
 
-@remembered
+@cached_by_argument
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
     """Thread, start and end of each capture, sorted by start, longest first.
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.graphs.scopes import ARGS, INPUTS, KINDS, WORK_IN, alike, concatenate
+from tb_plugin.analysis.graphs.scopes import ARGS, INPUTS, KINDS, WORK_IN, concatenate, merge_equal_scopes
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import MISSING, EventKind
 
@@ -26,7 +26,7 @@ class Tied(msgspec.Struct, frozen=True, eq=False):
     """Maps each graph to the first node with contradicting scopes, and two of these scopes."""
 
 
-def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
+def agreed_scopes(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
     """Returns the scopes of graph nodes on which all matches of a graph agree.
 
     ``sizes[g]`` is the number of nodes to match. ``starts[g]`` contains the matches as indices into ``scope``, the
@@ -39,11 +39,11 @@ def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, 
         return Tied(scopes, alone, {})
     operators = (EventKind.OPERATOR,)
     levels = [
-        alike(scopes, KINDS, ARGS),
-        alike(scopes, KINDS),
-        alike(scopes, WORK_IN),
-        alike(scopes, operators, INPUTS),
-        alike(scopes, operators),
+        merge_equal_scopes(scopes, KINDS, ARGS),
+        merge_equal_scopes(scopes, KINDS),
+        merge_equal_scopes(scopes, WORK_IN),
+        merge_equal_scopes(scopes, operators, INPUTS),
+        merge_equal_scopes(scopes, operators),
     ]
     offsets = np.cumsum([len(scopes), *(len(level[0]) for level in levels)])
     every = concatenate(scopes, *(level[0] for level in levels))

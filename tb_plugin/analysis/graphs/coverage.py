@@ -52,7 +52,7 @@ class Coverage(msgspec.Struct, frozen=True, eq=False):
 
 def coverage(trace: TraceTable, rows: Int64) -> Coverage:
     """Returns the matched device time; ``rows`` are kernels, copies and memsets."""
-    operator, module, either = ties(trace, rows)
+    operator, module, either = tie_of_rows(trace, rows)
     dur = trace.dur_ns[rows]
     return Coverage(
         total_ns=int(dur.sum()),
@@ -63,7 +63,7 @@ def coverage(trace: TraceTable, rows: Int64) -> Coverage:
     )
 
 
-def ties(trace: TraceTable, rows: Int64) -> tuple[UInt8, UInt8, UInt8]:
+def tie_of_rows(trace: TraceTable, rows: Int64) -> tuple[UInt8, UInt8, UInt8]:
     """Returns the ``Tie`` of each row to an operator, to a module or phase, and to any of these."""
     origins = origins_of(trace)
     replayed = np.isin(rows, origins.work)

@@ -13,7 +13,7 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
 
 
-def mixed(values: npt.NDArray[np.integer]) -> UInt64:
+def hash_numbers(values: npt.NDArray[np.integer]) -> UInt64:
     """Hashes each number to 64 bits (splitmix64)."""
     x = values.astype(np.int64).view(np.uint64) + _BASE
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -25,7 +25,7 @@ def mixed(values: npt.NDArray[np.integer]) -> UInt64:
 def sequence_hashes(token: npt.NDArray[np.integer], begin: Int64) -> UInt64:
     """Returns a hash of each sequence ``token[begin[i]:begin[i + 1]]``. Sequences must not be empty."""
     place = np.arange(len(token)) - np.repeat(begin[:-1], np.diff(begin))
-    values = mixed(mixed(token).view(np.int64) ^ mixed(place).view(np.int64))
+    values = hash_numbers(hash_numbers(token).view(np.int64) ^ hash_numbers(place).view(np.int64))
     return np.add.reduceat(values, begin[:-1]) if len(values) else np.empty(0, np.uint64)
 
 
@@ -33,7 +33,7 @@ class Rolling:
     """Rolling hash: hashes any subsequence in constant time. Equal subsequences have equal hashes."""
 
     def __init__(self, token: npt.NDArray[np.integer]) -> None:
-        values = mixed(token)
+        values = hash_numbers(token)
         self._back = _powers(_INVERSE, len(values) + 1)
         self._sums = np.append(np.uint64(0), np.cumsum(values * _powers(_BASE, len(values)), dtype=np.uint64))
 

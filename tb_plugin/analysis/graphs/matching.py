@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.analysis.graphs.hashing import Rolling, mixed, sequence_hashes
+from tb_plugin.analysis.graphs.hashing import Rolling, hash_numbers, sequence_hashes
 from tb_plugin.analysis.graphs.replays import Graphs
 from tb_plugin.lib.groupby import group, stable_order
 from tb_plugin.model.trace.graph_capture import Sequences
@@ -77,7 +77,7 @@ class Captures:
             if numbers is None:
                 continue
             there = self._nodes(int(numbers[0]))  # equal to the others in all compared columns
-            if all(fits(mine[nodes], of[there]).all() for mine, of in self._columns):
+            if all(values_match(mine[nodes], of[there]).all() for mine, of in self._columns):
                 found.append(numbers[self._is_sure(graph, numbers)])
         return np.sort(np.concatenate(found))
 
@@ -94,7 +94,7 @@ class Captures:
         return sure
 
 
-def fits(mine: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> Bool:
+def values_match(mine: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> Bool:
     """Returns whether replayed and captured values are equal; missing values match anything."""
     fitting: Bool = (of == MISSING) | (mine == MISSING) | (mine == of)
     return fitting
@@ -112,7 +112,7 @@ def fitting_captures(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tup
 
 def hashes_of(columns: Sequence[npt.NDArray[np.integer]]) -> Int64:
     """Returns one hash per row over several columns. Hashes of different tables are comparable."""
-    parts = [mixed(mixed(values).view(np.int64) + place) for place, values in enumerate(columns)]
+    parts = [hash_numbers(hash_numbers(values).view(np.int64) + place) for place, values in enumerate(columns)]
     total: npt.NDArray[np.uint64] = np.add.reduce(parts)
     return total.view(np.int64)
 
@@ -220,7 +220,7 @@ def first_difference(graphs: Graphs, graph: int, sequences: Sequences, number: i
     for name in FIELDS:
         mine = getattr(graphs, name)[nodes][:size]
         of = getattr(sequences, name)[begin : begin + size]
-        differ = np.flatnonzero(~fits(mine, of))
+        differ = np.flatnonzero(~values_match(mine, of))
         if len(differ) and differ[0] < first:
             first, field = int(differ[0]), name
     return first, field

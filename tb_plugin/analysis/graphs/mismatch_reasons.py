@@ -57,7 +57,7 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
     begin = int(sequences.begin[number])
     length = int(sequences.begin[number + 1]) - begin
     if not field and length == size:
-        text = "The order in which the replay ran its work is not recorded, and the capture does not name it."
+        text = "The execution order of the replay is not recorded, and the capture does not contain it."
     elif not field:
         text = f"The capture has {length} nodes, the replay ran {size}; the common part matches."
     else:
@@ -77,12 +77,14 @@ def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, i
     """Returns a refusal because several matches disagree; ``at`` contains the node and two of its scopes."""
     position, first, other = at
     texts = " and ".join(_path(strings, scopes, scope) for scope in (first, other))
-    return Refusal(source, graph, position, f"Node {position + 1}: several places fit and differ there: {texts}.")
+    return Refusal(
+        source, graph, position, f"Node {position + 1}: several places of the capture match, but differ there: {texts}."
+    )
 
 
 def too_often(source: str, graph: int) -> Refusal:
     """Returns a refusal because there are too many candidates to compare."""
-    return Refusal(source, graph, 0, "There are too many other places with work like its own to compare them all.")
+    return Refusal(source, graph, 0, "Too many other places have similar work, so not all of them were compared.")
 
 
 def short_name(name: str) -> str:

@@ -16,7 +16,7 @@ ORIGIN = define(
     "",
     "text",
     {
-        "known_by": ("Known by", "Source of the match between the replayed work and its capture."),
+        "known_by": ("Known by", "Source that matches the replayed work with its capture."),
         "input_types": ("Input types", "Element types of the operator's inputs (record_shapes=True)."),
     },
 )

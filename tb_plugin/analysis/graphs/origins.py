@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.graphs.captures import Recorded, captured_in, captures, eager
+from tb_plugin.analysis.graphs.captures import Recorded, captured_in, captures, eager_sequences
 from tb_plugin.analysis.graphs.replays import Graphs, has_replays, replays_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.graph_capture import Captured, Scopes, Sequences
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.table import TraceTable
@@ -155,9 +155,9 @@ class _Known:
         if not starts:
             return
         scopes, scope = scopes_at(starts)
-        from tb_plugin.analysis.graphs.consensus import tied
+        from tb_plugin.analysis.graphs.consensus import agreed_scopes
 
-        found = tied(sizes or {graph: self.graphs.size(graph) for graph in starts}, starts, scopes, scope)
+        found = agreed_scopes(sizes or {graph: self.graphs.size(graph) for graph in starts}, starts, scopes, scope)
         offset = len(self.scopes)
         from tb_plugin.analysis.graphs.scopes import concatenate
 
@@ -174,7 +174,7 @@ class _Known:
             self.refusals.append(not_agreeing(self._strings, source, graph, at, scopes))
 
 
-@remembered
+@cached_by_argument
 def origins_of(trace: TraceTable) -> Origins:
     """Returns the origins of all replayed work, regardless of the selected steps."""
     if not has_replays(trace):
@@ -186,17 +186,17 @@ def origins_of(trace: TraceTable) -> Origins:
     scope = np.append(known.scope, np.int32(MISSING))[node]
     way = np.append(known.way, np.uint8(Way.GRAPH))[node]
     full = np.append(known.graphs.node, MISSING)[node]
-    from tb_plugin.analysis.graphs.recorded_regions import annotated
+    from tb_plugin.analysis.graphs.recorded_regions import recorded_scopes
 
-    around, outer = annotated(trace, work, full, known.scopes.nearest(EventKind.PYTHON)[scope] != MISSING)
+    around, outer = recorded_scopes(trace, work, full, known.scopes.nearest(EventKind.PYTHON)[scope] != MISSING)
     module_way = np.where(_in_module(known.scopes, scope), way, Way.GRAPH)
     module_way = np.where(_in_module(around, outer), Way.ANNOTATION, module_way)
     way = np.where(
         known.scopes.nearest(EventKind.OPERATOR)[scope] != MISSING, way, np.where(outer != MISSING, Way.ANNOTATION, way)
     )
-    from tb_plugin.analysis.graphs.scopes import subset_scopes, under
+    from tb_plugin.analysis.graphs.scopes import insert_scopes, subset_scopes
 
-    scopes, scope = subset_scopes(*under(known.scopes, scope, around, outer))
+    scopes, scope = subset_scopes(*insert_scopes(known.scopes, scope, around, outer))
     way = np.where(scope == MISSING, Way.GRAPH, way).astype(np.uint8)
     return Origins(work, scope, way, scopes, module_way.astype(np.uint8), tuple(known.refusals), known.agreements)
 
@@ -215,7 +215,7 @@ def _known(trace: TraceTable) -> _Known:
     known.by_captures(other, Way.CAPTURE_TRACE)
     known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, _all_scopes(other))
     if known.is_left.any():
-        eager_work = eager(trace)
+        eager_work = eager_sequences(trace)
         known.by_runs(eager_work.sequences, "", Way.EAGER, partial(_scopes_at, trace, eager_work, known.graphs))
     known.by_starts((own, Way.CAPTURE), (other, Way.CAPTURE_TRACE))
     # Report failed matches within the trace only for unmatched graphs, those with other recordings always.

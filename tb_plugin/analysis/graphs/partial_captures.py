@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
-from tb_plugin.analysis.graphs.matching import FEWEST_KERNELS, FIELDS, MOST_COMPARED, fits, hashes_of
+from tb_plugin.analysis.graphs.matching import FEWEST_KERNELS, FIELDS, MOST_COMPARED, hashes_of, values_match
 from tb_plugin.analysis.graphs.mismatch_reasons import MUCH
 from tb_plugin.analysis.graphs.replays import Graphs
-from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, alike
+from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, merge_equal_scopes
 from tb_plugin.model.trace.graph_capture import Captured
 from tb_plugin.model.trace.schema import MISSING, EventKind
 
@@ -68,7 +68,7 @@ class _Captures:
     def __init__(self, graphs: Graphs, told: Captured, captured: Int64, sizes: Int64) -> None:
         self._graphs, self._sequences = graphs, told.sequences
         self._columns = [(getattr(graphs, name), getattr(told.sequences, name)) for name in FIELDS]
-        path = alike(told.scopes, WORK_IN, INPUTS)[1]
+        path = merge_equal_scopes(told.scopes, WORK_IN, INPUTS)[1]
         self._path = path[told.sequences.scope].astype(np.int64)
         begin = told.sequences.begin
         values = sequence_hashes(
@@ -95,7 +95,7 @@ class _Captures:
         like = np.maximum(self._sizes, size) <= MUCH * np.minimum(self._sizes, size)
         places = self._sequences.begin[self._unlike][:, None] + np.arange(FEWEST_KERNELS)
         for mine, of in self._columns:
-            like &= fits(mine[nodes][:FEWEST_KERNELS], of[places]).all(axis=1)
+            like &= values_match(mine[nodes][:FEWEST_KERNELS], of[places]).all(axis=1)
         near = np.flatnonzero(like)
         if self._sizes[near].sum() > MOST_COMPARED:
             return None
@@ -134,7 +134,7 @@ class _Captures:
 
 
 def _equal(sides: Sequence[Sides]) -> Bool:
-    found: Bool = np.logical_and.reduce([fits(one, other) for one, other in sides])
+    found: Bool = np.logical_and.reduce([values_match(one, other) for one, other in sides])
     return found
 
 

@@ -25,7 +25,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-def annotated(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> tuple[Scopes, Int32]:
+def recorded_scopes(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> tuple[Scopes, Int32]:
     """Returns the scopes recorded with replayed rows, and the index of each row's innermost scope (-1 = none).
 
     ``node`` contains node ids with the graph id in the upper bits. Where ``has_python`` is set, Python calls

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
-from tb_plugin.lib.groupby import group, numbered, places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.groupby import group, number_groups, places_of
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import GRAPH_ID, NODE_ID
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, no_rows, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -71,13 +71,13 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
         return len(self.call)
 
 
-@remembered
+@cached_by_argument
 def has_replays(trace: TraceTable) -> bool:
     """Returns whether the trace contains graph launches or device work of graphs."""
     return bool(trace.calls_that(CallRole.GRAPH).any()) or any(column.key == GRAPH_ID for column in trace.others)
 
 
-@remembered
+@cached_by_argument
 def replays_of(trace: TraceTable) -> Replays:
     """Returns all graph launches with device work, regardless of the selected steps."""
     if not has_replays(trace):
@@ -99,10 +99,10 @@ def replays_of(trace: TraceTable) -> Replays:
     one_stream = np.minimum.reduceat(trace.track[work], first) == np.maximum.reduceat(trace.track[work], first)
     args = kernel_args(trace, work)
     token = group(trace.kind[work], trace.name[work], args[0], args[1]).of
-    sequence, _ = numbered(sequence_hashes(token, begin).view(np.int64))
+    sequence, _ = number_groups(sequence_hashes(token, begin).view(np.int64))
     call = trace.launch[work[first]].astype(np.int64)
     # Graph ids are unique only per process and device.
-    process, _ = numbered(_processes(trace)[trace.track[call]] if len(call) else call)
+    process, _ = number_groups(_processes(trace)[trace.track[call]] if len(call) else call)
     process = np.where(call == MISSING, MISSING, process)
     if len(np.unique(process[call != MISSING])) < 2:
         process[:] = 0  # also for launches that were not recorded

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from tb_plugin.analysis.backward import backward_operators, works_for
 from tb_plugin.analysis.forest import Forest, with_ancestors
 from tb_plugin.lib.groupby import group, places_of, side_by_side
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import inherit, innermost, nest
+from tb_plugin.model.trace.tree import inherit, innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -51,7 +51,7 @@ def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[S
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
 
     def around(track: Int32, time: Int64) -> Int32:
-        return innermost(trace.track[rows], trace.start_ns[rows], trace.ends(rows), nesting.parent, track, time)
+        return innermost_at(trace.track[rows], trace.start_ns[rows], trace.ends(rows), nesting.parent, track, time)
 
     parent = nesting.parent.copy()
     alone = np.flatnonzero((parent == MISSING) & working)
@@ -71,7 +71,7 @@ def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[S
     return scopes, np.append(moved[inner], np.int32(MISSING))[found].astype(np.int32)
 
 
-@remembered
+@cached_by_argument
 def _is_scope(trace: TraceTable) -> Bool:
     annotations = trace.kind == EventKind.ANNOTATION
     steps = [name for name in np.unique(trace.name[annotations]).tolist() if STEP_NAME.match(trace.strings[name])]
@@ -158,7 +158,9 @@ INPUTS = ("shapes", "types")
 ARGS = (*INPUTS, "stack")
 
 
-def alike(scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = ()) -> tuple[Scopes, Int32]:
+def merge_equal_scopes(
+    scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = ()
+) -> tuple[Scopes, Int32]:
     """Merges scopes of these kinds whose names are equal up to the root. Returns them and the new index of each old
     scope.
 
@@ -185,7 +187,7 @@ def alike(scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = 
     return Scopes(**columns), of[inner]
 
 
-def under(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:
+def insert_scopes(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:
     """Inserts each scope in ``scope`` with its ancestors below the scope in ``outer``.
 
     Returns the forest and the new indices (-1 = none).

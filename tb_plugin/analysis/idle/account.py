@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.idle.causes import HOST, Cause
-from tb_plugin.analysis.idle.host import is_host_recorded, launching_threads, occupied
+from tb_plugin.analysis.idle.host import delaying_ranges, is_host_recorded, launching_threads
 from tb_plugin.analysis.launch_phases import launch_phases, usual_latency
 from tb_plugin.analysis.recorded_launches import Launches
 from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.lib.intervals import EMPTY, Ranges, first_in, intersect, measure_within, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 
@@ -51,13 +51,13 @@ class Account(msgspec.Struct, frozen=True, eq=False):
         return found
 
 
-def worked(trace: TraceTable, device: int) -> tuple[int, int]:
+def work_span(trace: TraceTable, device: int) -> tuple[int, int]:
     """Returns when the first work of a device starts and its last work ends; (0, 0) without work."""
     busy = device_busy(trace).get(device, EMPTY)
     return (int(busy.start[0]), int(busy.end[-1])) if len(busy) else (0, 0)
 
 
-@remembered
+@cached_by_argument
 def idle_account(trace: TraceTable, device: int) -> Account:
     """Returns the idle time of a device over the loaded recording; ``device`` is an index into ``trace.devices``."""
     gaps = _gaps(trace, device)
@@ -145,7 +145,7 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
     # Gaps without a launch at the end use the thread with the most launches.
     of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
     asking = np.unique(of[in_time]).tolist()
-    doing = {thread: occupied(trace, thread) for thread in {*threads, *asking}}
+    doing = {thread: delaying_ranges(trace, thread) for thread in {*threads, *asking}}
     free = Cause.PYTHON if is_host_recorded(trace, doing) else Cause.NOT_RECORDED
     parts: list[Pieces] = []
     for thread in asking:

@@ -12,9 +12,9 @@ from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.driver_calls import creates_context, set_up
 from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import HOST, Cause
-from tb_plugin.analysis.range_patterns import DATALOADER, matched, name_matches
+from tb_plugin.analysis.range_patterns import DATALOADER, name_matches, search_pattern
 from tb_plugin.lib.intervals import Ranges, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -28,7 +28,7 @@ OF_ALL = (Cause.PROFILER, Cause.GARBAGE_COLLECTION)
 _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallRole.PIN)
 
 
-@remembered
+@cached_by_argument
 def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
     """Returns the tracks that launch work on a device or request launches from another thread, most launches first.
 
@@ -41,7 +41,7 @@ def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
     return tuple(thread[most].tolist())
 
 
-def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
+def delaying_ranges(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
     """Returns the ranges of a thread's activities that may delay a device, by cause.
 
     Ranges of different causes may overlap.
@@ -75,13 +75,13 @@ def rows_in(trace: TraceTable, cause: Cause) -> Int64:
     patterns = {
         Cause.GARBAGE_COLLECTION: names.collecting,
         Cause.COMPILATION: names.compiling,
-        Cause.INPUT: matched(DATALOADER),
+        Cause.INPUT: search_pattern(DATALOADER),
     }
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
     return np.flatnonzero(host & name_matches(trace, patterns[cause]))
 
 
-@remembered
+@cached_by_argument
 def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
     """Rows that may delay a device, and their causes. A row with several causes is listed once per cause."""
     calls = trace.kind == EventKind.RUNTIME

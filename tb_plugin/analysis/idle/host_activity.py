@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.blocking_calls import launch_tracks, waits_for_device
 from tb_plugin.lib.groupby import distinct_values, stable_order
 from tb_plugin.lib.intervals import Ranges, contains, overlaps, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
@@ -143,7 +143,7 @@ class Host:
         return best_name, best
 
 
-@remembered
+@cached_by_argument
 def host_of(trace: TraceTable) -> Host:
     """Returns the host activity of a trace."""
     return Host(trace)

@@ -9,11 +9,11 @@ from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, define
 from tb_plugin.payloads import Link, Metric, Slice
 
 TITLES: Mapping[Cause, tuple[str, str]] = {
-    Cause.PROFILER: ("Profiler", "the profiler was at work."),
+    Cause.PROFILER: ("Profiler", "the profiler was working."),
     Cause.GARBAGE_COLLECTION: ("Garbage collection", "Python collected garbage."),
     Cause.CAPTURE: ("Graph capture", "a graph was captured."),
     Cause.COMPILATION: ("Compilation", "code was compiled or tuned."),
-    Cause.INITIALISATION: ("Initialisation", "the driver or a library was set up."),
+    Cause.INITIALISATION: ("Initialisation", "the driver or a library was being set up."),
     Cause.DRIVER_MEMORY: ("Driver memory calls", "the driver allocated or freed memory."),
     Cause.SYNCHRONISATION: ("Synchronising calls", "the host waited in a synchronising call."),
     Cause.INPUT: ("Data loading", "the data loader prepared the next batch."),
@@ -21,10 +21,10 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
     Cause.LAUNCH: ("Launch calls", "the host was in a launch call."),
     Cause.DISPATCH: ("Operator dispatch", "the host ran operators or other runtime calls."),
     Cause.PYTHON: ("Python", "the host ran Python outside operators."),
-    Cause.LAUNCH_LATENCY: ("Launch latency", "launched work was about to start."),
-    Cause.KERNEL_LATENCY: ("Between kernels", "queued work was about to start."),
+    Cause.LAUNCH_LATENCY: ("Launch latency", "launched work had not started yet."),
+    Cause.KERNEL_LATENCY: ("Between kernels", "queued work had not started yet."),
     Cause.DEPENDENCY: ("Other stream", "the next work waited for another stream."),
-    Cause.NOT_RECORDED: ("Not recorded", "the launch or the host's work was not recorded."),
+    Cause.NOT_RECORDED: ("Not recorded", "the next launch or the host activity was not recorded."),
     Cause.UNEXPLAINED: ("Unexplained", "launched work started later than usual, for no recorded reason."),
 }
 
@@ -58,7 +58,7 @@ METRICS = SHARED.adding(
     define(
         CHOSEN_STEPS,
         "ns",
-        {f"idle_{word_of(cause)}_ns": (title, f"Device idle while {what}") for cause, (title, what) in TITLES.items()},
+        {f"idle_{word_of(cause)}_ns": (title, f"Idle time while {what}") for cause, (title, what) in TITLES.items()},
     ),
     define(
         CHOSEN_STEPS,
@@ -82,9 +82,12 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "idle_host": ("Host activity", "Longest innermost host event on the launching thread during the gap."),
-            "idle_line": ("Python line", "Python line of this host event."),
-            "next_work": ("Next work", "Device work at the end of the gap."),
+            "idle_host": (
+                "Host activity",
+                "Longest host activity on the launching thread during the gap.",
+            ),
+            "idle_line": ("Python line", "Python line of this host activity."),
+            "next_work": ("Next work", "Device work that starts at the end of the gap."),
         },
     ),
     define(

@@ -18,7 +18,7 @@ LEAST_PERCENT = 5
 CRITICAL_Q = {3: 994, 4: 926, 5: 821, 6: 740, 7: 680, 8: 634, 9: 598, 10: 568}
 
 
-def outlying(values: Sequence[int]) -> list[int]:
+def outlier_rows(values: Sequence[int]) -> list[int]:
     """Returns the indices of unusually large values, largest first. Negate the values to find unusually small ones."""
     if len(values) < FEWEST:
         return []

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tb_plugin.analysis.job_tables.metrics import METRICS
-from tb_plugin.analysis.job_tables.outliers import FEWEST, LEAST_PERCENT, MANY, outlying, twice_median
+from tb_plugin.analysis.job_tables.outliers import FEWEST, LEAST_PERCENT, MANY, outlier_rows, twice_median
 from tb_plugin.analysis.job_tables.stages import Stage, ranks_text
 from tb_plugin.analysis.job_tables.steps import RankTimes, label
 from tb_plugin.analysis.job_tables.traffic import LinkTotal
@@ -51,7 +51,7 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
         mine = [each for each in among if key in each.times]
         values = [each.times[key] for each in mine]
         ids = tuple(each.ranks[0] for each in mine)
-        found += [SlowRank(ids[at], ids, key, values[at], twice_median(values)) for at in outlying(values)]
+        found += [SlowRank(ids[at], ids, key, values[at], twice_median(values)) for at in outlier_rows(values)]
     return sorted(found, key=lambda slow: (-slow.time_ns * 2 + slow.twice_median_ns, slow.rank))
 
 
@@ -66,7 +66,7 @@ def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
         most = max(link.moved_bytes for link in mine)
         mine = [link for link in mine if link.moved_bytes * MIN_TRAFFIC_PART >= most]
         speeds = [link.bandwidth or 0 for link in mine]
-        for at in outlying([-speed for speed in speeds]):
+        for at in outlier_rows([-speed for speed in speeds]):
             found.append(SlowLink(mine[at], speeds[at], twice_median(speeds), len(mine)))
     return sorted(
         found, key=lambda slow: (slow.bandwidth * 2 - slow.twice_median, slow.link.source, slow.link.destination)
@@ -99,9 +99,7 @@ def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[R
 def _slow_rank(slow: SlowRank) -> Notice:
     figures = [*_compared(slow), METRICS.figure("computing_ns", slow.time_ns)]
     text = "Rank {job_rank} computes {computing_ns} per step, {above_median} above the median {median_ns} of "
-    todo = (
-        "Check its input, its device (temperature, clock frequency) and work that only it does. The others wait for it."
-    )
+    todo = "Check its input, its device (temperature, clock frequency) and work that only it does. Other ranks wait for it."
     severity = severity_of(_above_median(slow))
     return Notice(
         "slow_rank",
@@ -194,8 +192,8 @@ def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
         METRICS.figure("spread_ratio", share),
     ]
     text = (
-        f"The stage of ranks {{job_stage}} computes {{computing_ns}} per step, {{spread_ratio}} more than that of ranks "
-        f"{label(shortest.ranks)}: a pipeline runs at the speed of its slowest stage."
+        f"The pipeline stage on ranks {{job_stage}} spends {{computing_ns}} per step on compute, {{spread_ratio}} more than "
+        f"the stage on ranks {label(shortest.ranks)}: a pipeline runs at the speed of its slowest stage."
     )
     severity: Severity = "medium" if share >= SEVERE_SHARE else "low"
     yield Notice(

@@ -32,10 +32,10 @@ class LinkTotal(msgspec.Struct, frozen=True):
     @property
     def bandwidth(self) -> int | None:
         """Returns the bandwidth in bytes per second, rounded down; None without a recorded time."""
-        return speed(self.moved_bytes, self.link_ns)
+        return bytes_per_second(self.moved_bytes, self.link_ns)
 
 
-def speed(size: int | None, time: int | None) -> int | None:
+def bytes_per_second(size: int | None, time: int | None) -> int | None:
     """Returns bytes per second, rounded down; None if a number is missing or the time is 0."""
     return size * 1_000_000_000 // time if size is not None and time is not None and time > 0 else None
 
@@ -144,7 +144,7 @@ def link_maps(totals: list[LinkTotal]) -> list[Series]:
     subtitle = "from rank (row) to rank (column)"
     if len(ranks) > MOST_DRAWN:
         subtitle += f", the first {MOST_DRAWN} of {len(ranks)} ranks"
-    bandwidth = [list(map(speed, *row)) for row in zip(moved.tolist(), took.tolist(), strict=True)]
+    bandwidth = [list(map(bytes_per_second, *row)) for row in zip(moved.tolist(), took.tolist(), strict=True)]
     volume = [[size or None for size in row] for row in moved.tolist()]
     return [
         _map(key, title, subtitle, list(place), values)
@@ -199,7 +199,7 @@ def _names_and_ranks(groups: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
 
 def _bandwidth(moved: pa.ChunkedArray, took: pa.ChunkedArray) -> pa.Array:
     pairs = zip(moved.to_pylist(), took.to_pylist(), strict=True)
-    return pa.array([speed(*pair) for pair in pairs], pa.int64())
+    return pa.array([bytes_per_second(*pair) for pair in pairs], pa.int64())
 
 
 def _frame(

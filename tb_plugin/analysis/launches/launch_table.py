@@ -14,7 +14,7 @@ from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.analysis.unrecorded_work import waits_for_unrecorded
 from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.intervals import Ranges, measure_within, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -55,8 +55,8 @@ class Launched(msgspec.Struct, frozen=True, eq=False):
         return Launched(*(getattr(self, each)[chosen] for each in self.__struct_fields__))
 
 
-@remembered
-def launched(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launched:
+@cached_by_argument
+def launch_table(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launched:
     """Returns all launches whose call and work are recorded. Idle times are limited to ``steps``.
 
     None = the entire recording; in a loaded window, its complete steps.

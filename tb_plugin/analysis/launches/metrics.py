@@ -9,10 +9,10 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
-            "launches": ("Launches", "Calls that launch kernels, copies or sets."),
+            "launches": ("Launches", "Calls that launch kernels, copies or memsets."),
             "empty_queue_launches": ("Queue empty", "Launches that find an empty stream queue."),
-            "short_launches": ("Short", "Launch calls longer than the launched kernel."),
-            "late_launches": ("Late starts", "Launches on an empty queue with a latency above the usual limit."),
+            "short_launches": ("Short", "Launch calls that take longer than the launched kernel."),
+            "late_launches": ("Late starts", "Launches on an empty queue with more than usual latency."),
             "behind_launches": ("Behind unrecorded work", "Launches queued behind unrecorded work."),
             "repeats": ("Repeats", "Occurrences of the sequence; each kernel counts once."),
             "sequence_length": ("Length", "Kernels per sequence."),
@@ -25,20 +25,26 @@ METRICS = SHARED.adding(
             "launch_api_ns": ("API time", "Host time of the launch calls."),
             "launch_api_p50_ns": ("API P50", P50.format("API time")),
             "launch_api_p95_ns": ("API P95", P95.format("API time")),
-            "launch_queue_ns": ("Queue time", "End of the launch call to the end of earlier queued work."),
+            "launch_queue_ns": (
+                "Queue time",
+                "Time from launch call end to the end of earlier work.",
+            ),
             "launch_queue_p50_ns": ("Queue P50", P50.format("queue time")),
             "launch_queue_p95_ns": ("Queue P95", P95.format("queue time")),
-            "launch_latency_ns": ("Latency", "End of the launch call (or queue time) to the start of the work."),
+            "launch_latency_ns": (
+                "Latency",
+                "Time from launch call end (or queue end) to the start of the work.",
+            ),
             "launch_latency_p50_ns": ("Latency P50", P50.format("latency on an empty queue")),
             "launch_latency_p95_ns": ("Latency P95", P95.format("latency on an empty queue")),
             "latency_limit_ns": (
                 "Usual latency (max)",
                 "Median latency plus 8 median absolute deviations, at least 20 µs.",
             ),
-            "starved_ns": ("Device idle", "Device idle time that ends with one of these launches."),
+            "starved_ns": ("Device idle", "Device idle time before the work of these launches."),
             "capture_ns": (
                 "Graph saving (max)",
-                "Idle time from launch calls, latency and dispatch before short kernels.",
+                "Idle time before short kernels, due to launch calls, latency and dispatch.",
             ),
             "sequence_ns": ("Kernel time", "Kernel time over all repeats."),
             "sequence_gaps_ns": ("Gaps inside", "Time between the kernels over all repeats."),
@@ -50,11 +56,11 @@ METRICS = SHARED.adding(
         {
             "stream_ratio": (
                 "Share of stream",
-                "Kernel time plus gaps, divided by first to last kernel of the stream.",
+                "Kernel time plus gaps, divided by the stream's time from first to last kernel.",
             ),
         },
     ),
-    define("", "code", {"kernel_sequence": ("Kernels", "Consecutive kernels of the stream.")}),
+    define("", "code", {"kernel_sequence": ("Kernels", "Consecutive kernels on the stream.")}),
     define(
         CHOSEN_STEPS,
         "number",
@@ -69,7 +75,7 @@ METRICS = SHARED.adding(
         {
             "starved_ratio": ("Queue empty", "Share of time with an empty launch queue."),
             "shallow_ratio": ("Depth 1 to 3", "Share of time with 1 to 3 queued launches."),
-            "blocked_ratio": ("Queue full", "Share of time with 1,000 or more queued launches (limit about 1,024)."),
+            "blocked_ratio": ("Queue full", "Share of time with at least 1,000 queued launches (limit about 1,024)."),
         },
     ),
 )

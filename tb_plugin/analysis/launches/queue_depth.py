@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.launches.launch_table import launched
+from tb_plugin.analysis.launches.launch_table import launch_table
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.lib.groupby import distinct_values
 from tb_plugin.lib.intervals import Ranges, contains, measure, subtract
-from tb_plugin.lib.step_function import stacked
+from tb_plugin.lib.step_function import sum_of_intervals
 from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ class Depth(msgspec.Struct, frozen=True):
 
 def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
     """Returns queue depth statistics of each device with recorded launches."""
-    every, chosen = launched(trace), windows
+    every, chosen = launch_table(trace), windows
     device = trace.device[every.row]
     found = []
     for each in np.unique(device).tolist():
@@ -47,7 +47,7 @@ def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
         if not length:
             continue
         mine = device == each
-        curve = stacked(trace.start_ns[every.call[mine]], trace.start_ns[every.row[mine]])
+        curve = sum_of_intervals(trace.start_ns[every.call[mine]], trace.start_ns[every.row[mine]])
         time = distinct_values(curve.time_ns, windows.start, windows.end)
         value = np.append(curve.value, curve.before)[np.searchsorted(curve.time_ns, time, side="right") - 1]
         weight = np.where(contains(windows, time), np.diff(time, append=time[-1:]), 0)

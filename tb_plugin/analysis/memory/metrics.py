@@ -7,7 +7,7 @@ from tb_plugin.analysis.metrics import CHOSEN_WINDOW, define
 
 _WHAT = {
     "allocated": "allocated",
-    "active": "allocated or pending a free",
+    "active": "allocated or waiting to be freed",
     "reserved": "reserved from the driver",
 }
 
@@ -16,7 +16,7 @@ _OF_TOTALS = (
         "",
         "text",
         {
-            "allocator": ("Allocator", "Reported allocator, sum of allocators, or process."),
+            "allocator": ("Allocator", "Reported allocator or process, or the sum of all allocators."),
             "component": ("Component", "Reported software component that retains device memory."),
         },
     ),
@@ -30,20 +30,23 @@ _OF_TOTALS = (
                 "Samples with a negative total.",
             ),
             "components": ("Components", "Software components with reported memory."),
-            "zero_components": ("Empty components", "Components with zero memory throughout."),
-            "release_components": ("Releases only", "Components with releases only."),
+            "zero_components": ("Empty components", "Components that always have zero memory."),
+            "release_components": ("Releases only", "Components that report only releases."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "bytes",
         {
-            **{f"stated_{key}_bytes": (key.capitalize(), f"Reported bytes {what}.") for key, what in _WHAT.items()},
             **{
-                f"stated_peak_{key}_bytes": (f"Peak {key}", f"Largest reported bytes {what}.")
+                f"stated_{key}_bytes": (key.capitalize(), f"Reported bytes that are {what}.")
                 for key, what in _WHAT.items()
             },
-            "signed_bytes": ("Recorded size", "Reported size, negative for the release of an earlier block."),
+            **{
+                f"stated_peak_{key}_bytes": (f"Peak {key}", f"Reported peak of bytes that are {what}.")
+                for key, what in _WHAT.items()
+            },
+            "signed_bytes": ("Recorded size", "Reported size; negative when an earlier block is released."),
         },
     ),
     define(
@@ -54,7 +57,7 @@ _OF_TOTALS = (
                 f"stated_peak_{key}_at_ns": (f"Peak {key} at", "First time of the peak since trace start.")
                 for key in _WHAT
             },
-            "pooled_at_ns": ("Reusable at", "Time at which the memory is reusable, since the first event."),
+            "pooled_at_ns": ("Reusable at", "Time when the memory becomes reusable, measured from the first event."),
         },
     ),
 )
@@ -66,10 +69,10 @@ METRICS = OF_DEVICES.adding(
         "",
         "code",
         {
-            "caller": ("Called by", "Operator around the allocating one."),
-            "outermost_operator": ("Top-level operator", "Top-level operator open at the allocation."),
+            "caller": ("Called by", "Operator that calls the allocating operator."),
+            "outermost_operator": ("Top-level operator", "Top-level operator running at the allocation."),
             "allocation_frame": ("Python line", "Python line of the allocation."),
-            "allocation_phase": ("Phase", "Innermost annotation open at the allocation, without steps."),
+            "allocation_phase": ("Phase", "Innermost annotation around the allocation, except steps."),
         },
     ),
     define(
@@ -84,7 +87,7 @@ METRICS = OF_DEVICES.adding(
             "allocation_step": ("Step", "Profiler step of the allocation."),
             "matched_by": (
                 "Matched by",
-                "address and time: same allocation in the trace. time: operator open at that microsecond.",
+                "address and time: same allocation in the trace. time: operator running at that microsecond.",
             ),
             "growth_confidence": (
                 "Confidence",
@@ -92,9 +95,10 @@ METRICS = OF_DEVICES.adding(
             ),
             "fragmentation_cause": (
                 "Cause",
-                "reserved before: no growth to the peak in the window. changing sizes, gaps between blocks: "
-                "growth despite free memory. one large block: larger than free memory. more than was asked for: "
-                "other cases.",
+                (
+                    "reserved before: no growth in the window. changing sizes, gaps between blocks: growth despite "
+                    "free memory. one large block: exceeds free memory. more than was asked for: other cases."
+                ),
             ),
         },
     ),
@@ -102,7 +106,7 @@ METRICS = OF_DEVICES.adding(
         "",
         "bool",
         {
-            "outlives_step": ("Outlives step", "Not released before its allocation step ended."),
+            "outlives_step": ("Outlives step", "The block outlives its allocation step."),
         },
     ),
     define(
@@ -116,20 +120,20 @@ METRICS = OF_DEVICES.adding(
             "self_allocation_count": ("Self allocations", "Allocations of the operator itself."),
             "allocations": ("Allocations", "Allocation events."),
             "blocks": ("Blocks", "Live blocks."),
-            "kept_blocks": ("Retained blocks", "Blocks allocated in the step and not released before its end."),
+            "kept_blocks": ("Retained blocks", "Blocks allocated in the step and not released by its end."),
             "kept_to_end_blocks": ("Never released blocks", "Retained blocks without a release in the trace."),
             "growth_steps": ("Steps", "Compared steps."),
             "growth_blocks": ("Blocks per step", "Never released blocks per compared step."),
             "gap_growths": (
                 "Growth despite free memory",
-                "Rises of reserved memory with enough free bytes for the request.",
+                "Rises of reserved memory although enough bytes were free.",
             ),
             "shapes": ("Shapes", "Distinct input shapes of allocating calls in the compared steps."),
             "varying_shapes": ("Varying shapes", "Shapes missing in at least one compared step."),
-            "varying_allocations": ("Varying allocations", "Allocations with varying shapes."),
-            "varying_calls": ("Driver calls", "Driver memory calls with varying shapes."),
+            "varying_allocations": ("Varying allocations", "Allocations made with varying shapes."),
+            "varying_calls": ("Driver calls", "Driver memory calls made with varying shapes."),
             "distinct_sizes": ("Sizes", "Distinct sizes of live blocks."),
-            "block_number": ("Block", "Block number on its device, by its first event."),
+            "block_number": ("Block", "Block number on its device, in order of first events."),
         },
     ),
     define(
@@ -138,31 +142,31 @@ METRICS = OF_DEVICES.adding(
         {
             "size_increase_bytes": (
                 "Size increase",
-                "Allocated minus released bytes of the operator and its children.",
+                "Allocated minus released bytes, including nested operators.",
             ),
             "self_size_increase_bytes": ("Self increase", "Allocated minus released bytes of the operator itself."),
-            "allocation_bytes": ("Allocation size", "Allocated bytes of the operator and its children."),
+            "allocation_bytes": ("Allocation size", "Allocated bytes, including nested operators."),
             "self_allocation_bytes": ("Self allocation size", "Allocated bytes of the operator itself."),
             "block_bytes": ("Size", "Allocated size of the block."),
             "live_bytes": ("Live", "Bytes of blocks live at the peak or selected time."),
             "peak_allocated_bytes": ("Peak allocated", "Largest allocated memory."),
-            "in_use_bytes": ("Peak in use", "Largest memory in use on the device, by any process."),
+            "in_use_bytes": ("Peak in use", "Largest device memory in use, over all processes."),
             "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and never released."),
-            "kept_bytes": ("Retained", "Bytes allocated in the step and not released before its end."),
+            "kept_bytes": ("Retained", "Bytes allocated in the step and not released by its end."),
             "kept_to_end_bytes": ("Never released", "Retained bytes without a release in the trace."),
             "growth_bytes": ("Growth per step", "Never released bytes per compared step."),
             "owner_growth_bytes": ("Growth of this operator", "Growth per step of the named operator and line."),
             "cache_bytes": ("Retained", "Retained bytes at the start of the last step."),
             "unused_reserved_bytes": (
                 "Reserved, unused",
-                "Peak reserved minus the most allocated at that reserved level.",
+                "Peak reserved minus the most allocated during that peak.",
             ),
             "gap_growth_bytes": (
                 "Growth despite free memory",
-                "Bytes reserved with enough free bytes for the request.",
+                "Bytes reserved although enough bytes were free.",
             ),
             "varying_bytes": ("Varying bytes", "Bytes allocated with varying shapes."),
-            "peak_without_bytes": ("Peak without it", "Peak allocated without the block and similar ones."),
+            "peak_without_bytes": ("Peak without it", "Peak allocated without this and similar blocks."),
             "live_before_bytes": ("Live before", "Allocated bytes at the start of the window."),
         },
     ),
@@ -171,31 +175,34 @@ METRICS = OF_DEVICES.adding(
         "ns",
         {
             "moment_ns": ("Time", "Time since the first event."),
-            "allocated_at_ns": ("Allocated at", "Allocation time since the first event."),
-            "released_at_ns": ("Released at", "Release time since the first event."),
+            "allocated_at_ns": ("Allocated at", "Allocation time, measured from the first event."),
+            "released_at_ns": ("Released at", "Release time, measured from the first event."),
             "varying_calls_ns": ("Driver call time", "Host time of these driver calls."),
             "lifetime_ns": ("Lifetime", "Release time minus allocation time."),
-            "peak_time_ns": ("Peak at", "Allocated peak time since the first event."),
-            "peak_reserved_time_ns": ("Peak reserved at", "Reserved peak time since the first event."),
+            "peak_time_ns": ("Peak at", "Time of the allocated peak, measured from the first event."),
+            "peak_reserved_time_ns": ("Peak reserved at", "Time of the reserved peak, measured from the first event."),
         },
     ),
     define(
         "",
         "ns",
         {
-            "clock_apart_ns": ("Clock difference", "Allocation time in the snapshot to the nearest time in the trace."),
+            "clock_apart_ns": (
+                "Clock difference",
+                "Allocation time in the snapshot minus the nearest time in the trace.",
+            ),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "ratio",
         {
-            "unused_reserved_ratio": ("Reserved, unused", "Reserved, unused divided by peak reserved."),
+            "unused_reserved_ratio": ("Reserved, unused", "Unused reserved bytes divided by peak reserved bytes."),
             "varying_calls_ratio": (
                 "Varying shapes",
-                "Driver call time with varying shapes divided by all driver call time.",
+                "Driver call time with varying shapes divided by driver call time.",
             ),
-            "varying_sizes_ratio": ("Varying sizes", "Share of allocated bytes in sizes missing in some steps."),
+            "varying_sizes_ratio": ("Varying sizes", "Share of allocated bytes whose size is missing in some steps."),
             "peak_drop_ratio": ("Peak reduction", "1 - peak without it / peak allocated."),
             "fragmentation": ("Fragmentation", "1 - allocated / reserved at the allocated peak."),
         },

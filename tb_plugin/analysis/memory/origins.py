@@ -15,7 +15,7 @@ from tb_plugin.analysis.memory.owners import Owners, tracks_of
 from tb_plugin.lib.groupby import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.model.trace.tree import innermost
+from tb_plugin.model.trace.tree import innermost_at
 
 # Columns of ``Origins``.
 ORIGINS = ("allocation_frame", "allocation_phase", "allocation_step")
@@ -90,7 +90,7 @@ def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Ori
     """
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]
-    place = innermost(trace.track[calls], trace.start_ns[calls], trace.ends(calls), parent, track, time)
+    place = innermost_at(trace.track[calls], trace.start_ns[calls], trace.ends(calls), parent, track, time)
     call = np.append(calls, MISSING)[place]
     operator = np.append(owners.operators, MISSING)[owners.operator]
     # Rows are in order of time, outer ones first: of two open events the later one is the inner one.

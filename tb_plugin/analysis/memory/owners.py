@@ -8,10 +8,10 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import inherit, innermost, nest, roots_of
+from tb_plugin.model.trace.tree import inherit, innermost_at, nest, roots_of
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -78,7 +78,7 @@ def owners_of(trace: TraceTable) -> Owners:
     return replace(owners, operator=operator.astype(np.int32), reported=stated)
 
 
-@remembered
+@cached_by_argument
 def _reported_calls(trace: TraceTable) -> Int64:
     """Row of the call of each allocator event's reported operator (-1 = none). Of several open calls, the latest."""
     stated, time = trace.reported_memory.name, trace.memory.time_ns
@@ -99,7 +99,7 @@ def _reported_calls(trace: TraceTable) -> Int64:
         calls_it[matches] = True
         event = reported[calls_it[stated[reported]]]
         place = np.searchsorted(pairs, track * width + stated[event].astype(np.int64)).astype(np.int32)
-        call = innermost(group, start, end, parent, place, time[event])
+        call = innermost_at(group, start, end, parent, place, time[event])
         row = np.append(calls, MISSING)[call]
         # Rows are in order of time: of calls on several threads, the latest counts.
         found[event] = np.maximum(found[event], row)
@@ -111,7 +111,7 @@ def owners_at(trace: TraceTable, track: Int32, time: Int64) -> Owners:
     known = np.unique(track[track != MISSING])
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
     parent = places_of(operators, len(trace))[trace.operator[operators]]
-    operator = innermost(
+    operator = innermost_at(
         trace.track[operators],
         trace.start_ns[operators],
         trace.ends(operators),
@@ -131,7 +131,7 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
 
     def around(at_track: Int32, at: Int64) -> Int32:
-        place = innermost(trace.track[rows], trace.start_ns[rows], trace.ends(rows), nesting.parent, at_track, at)
+        place = innermost_at(trace.track[rows], trace.start_ns[rows], trace.ends(rows), nesting.parent, at_track, at)
         return _take(rows.astype(np.int32), place)
 
     module = around(track, time)
@@ -140,7 +140,7 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
     return module
 
 
-@remembered
+@cached_by_argument
 def tracks_of(trace: TraceTable) -> Int32:
     """Returns the track of each allocator event (-1 = its thread has no events).
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.device_memory.window import MemoryRange
-from tb_plugin.analysis.forest import Forest, Spans, outermost, with_ancestors
+from tb_plugin.analysis.forest import Forest, Spans, is_top_level, with_ancestors
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import Origins
 from tb_plugin.analysis.memory.owners import Owners
@@ -129,7 +129,7 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     total = [forest.sums(values) for values in own]
     rows = owners.operators[row]
     groups = group(trace.name[rows])
-    once = outermost(trace.name[rows], Spans(trace.track[rows], trace.start_ns[rows], trace.ends(rows)))
+    once = is_top_level(trace.name[rows], Spans(trace.track[rows], trace.start_ns[rows], trace.ends(rows)))
     data: dict[str, Int64] = {"calls": calls[trace.name[rows][groups.first]]}
     for i, key in enumerate(SUMS):
         values = own[i // 2] if i % 2 else np.where(once, total[i // 2], 0)

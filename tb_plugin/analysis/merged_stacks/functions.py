@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.code_owner import package_of
-from tb_plugin.analysis.forest import Forest, Spans, outermost
-from tb_plugin.analysis.merged_stacks.places import Laid, Places, above, heaviest, in_order
+from tb_plugin.analysis.forest import Forest, Spans, is_top_level
+from tb_plugin.analysis.merged_stacks.places import Laid, Places, heaviest_nodes, in_order, parent_groups
 from tb_plugin.analysis.merged_stacks.terms import Terms
 from tb_plugin.errors import NotFoundError
 from tb_plugin.lib.groupby import group, places_of, stable_order
@@ -62,7 +62,7 @@ def outermost_places(places: Laid, forest: Forest) -> Bool:
     order = np.argsort(begin)
     spans = Spans(np.zeros(len(size), np.int32), begin[order], (begin + size)[order])
     outer = np.empty(len(size), np.bool_)
-    outer[order] = outermost(places.label[order], spans)
+    outer[order] = is_top_level(places.label[order], spans)
     return outer
 
 
@@ -174,7 +174,7 @@ def _inwards(places: Laid, forest: Forest, mine: Int64) -> Places:
     parent = places_of(some, len(places.label))[places.parent[some]]
     sub = Forest(parent)
     nodes = group(sub.paths(places.label[some], places.kind[some]))
-    up = above(nodes, parent)
+    up = parent_groups(nodes, parent)
     host, device = nodes.sum(places.host_ns[some]), nodes.sum(places.device_ns[some])
     merged = Forest(up)
     first = some[nodes.first]
@@ -194,7 +194,7 @@ def _inwards(places: Laid, forest: Forest, mine: Int64) -> Places:
 
 def _callers(places: Laid, paths: _Paths, terms: Terms) -> Tree:
     weight = {"host": paths.host_ns, "device": paths.device_ns}[terms.weight]
-    order = in_order(paths.parent, heaviest(weight, NODES_SENT), weight)
+    order = in_order(paths.parent, heaviest_nodes(weight, NODES_SENT), weight)
     names = places.texts.take(pa.array(paths.label[order])).to_pylist()
     data = {
         "caller_calls": paths.calls[order],
@@ -209,7 +209,7 @@ def _callers(places: Laid, paths: _Paths, terms: Terms) -> Tree:
 
 def _callees(places: Places, terms: Terms) -> Tree:
     weight = {"host": places.host_total_ns, "device": places.device_total_ns}[terms.weight]
-    order = in_order(places.parent.astype(np.int32), heaviest(weight, NODES_SENT), weight)
+    order = in_order(places.parent.astype(np.int32), heaviest_nodes(weight, NODES_SENT), weight)
     parent = places_of(order, len(weight))[places.parent[order]]
     names = [places.name[i] for i in order.tolist()]
     found = int((weight > 0).sum())

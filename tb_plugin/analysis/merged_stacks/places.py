@@ -64,7 +64,7 @@ class Laid(msgspec.Struct, frozen=True, eq=False):
         return found
 
 
-def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = False) -> Places:
+def largest_nodes(found: Laid, weight: str, most: int | None = None, by_time: bool = False) -> Places:
     """Returns at most ``most`` nodes with the largest ``weight`` ("host" or "device"), sorted by weight or by time."""
     forest = Forest(found.parent)
     totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
@@ -72,7 +72,7 @@ def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = F
     # Replayed work has no thread, so its device time is shown for every weight.
     bears = heavy[roots_of(found.parent)] > 0 if len(heavy) else heavy > 0
     has_time = (heavy > 0) | (bears & (totals["device"] > 0))
-    order = in_order(found.parent, heaviest(heavy, most, has_time), -found.thread if by_time else heavy)
+    order = in_order(found.parent, heaviest_nodes(heavy, most, has_time), -found.thread if by_time else heavy)
     return Places(
         name=found.names(order),
         kind=found.kind[order],
@@ -87,13 +87,13 @@ def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = F
     )
 
 
-def above(nodes: Groups, parent: Int32) -> Int32:
+def parent_groups(nodes: Groups, parent: Int32) -> Int32:
     """Returns the parent group of each group (-1 = none). Groups must contain rows with equal paths."""
     around = parent[nodes.first]
     return np.where(around == MISSING, MISSING, nodes.of[around]).astype(np.int32)
 
 
-def heaviest(total_ns: Int64, most: int | None, wanted: Bool | None = None) -> Int64:
+def heaviest_nodes(total_ns: Int64, most: int | None, wanted: Bool | None = None) -> Int64:
     """Returns the indices of the ``most`` nodes with the largest time, in ascending order.
 
     ``wanted`` limits the nodes; by default, all nodes with time. Ancestors have at least as much time and come

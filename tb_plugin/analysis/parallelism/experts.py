@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.parallelism.roles import Role, roles_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 
@@ -38,8 +38,8 @@ class Dispatched(msgspec.Struct, frozen=True, eq=False):
         return len(self.row)
 
 
-@remembered
-def dispatched(trace: TraceTable) -> Dispatched:
+@cached_by_argument
+def token_dispatches(trace: TraceTable) -> Dispatched:
     """Returns the token dispatches of a trace."""
     roles = roles_of(trace)
     rows = roles.row[roles.among(Role.DISPATCH)]

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from tb_plugin.analysis.annotations import launched_by, open_at
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.collective_names import collective_name
-from tb_plugin.analysis.communication import exposed
+from tb_plugin.analysis.communication import exposed_ranges
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.range_patterns import name_matches
-from tb_plugin.analysis.reported_collectives import reported_collectives, that
+from tb_plugin.analysis.reported_collectives import matching_names, reported_collectives
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -82,7 +82,7 @@ class Roles(msgspec.Struct, frozen=True, eq=False):
         return np.isin(self.role, roles)
 
 
-@remembered
+@cached_by_argument
 def roles_of(trace: TraceTable) -> Roles:
     """Returns all device work in a trace that has a role."""
     names = trace.recorder.parallel
@@ -152,7 +152,7 @@ def _communication(trace: TraceTable, work: Int64, within: _Within, role: npt.ND
 
     def called(*families: str) -> Bool:
         found = np.zeros(len(work), np.bool_)
-        found[rows] = that(trace, what, lambda text: collective_name(text) in families)
+        found[rows] = matching_names(trace, what, lambda text: collective_name(text) in families)
         return found
 
     shards = within(names.sharding) & talks
@@ -197,7 +197,7 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
         return
     rows = np.flatnonzero(talks & (role == MISSING))
     what = reported_collectives(trace, work[rows])[0]
-    rows = rows[that(trace, what, lambda text: collective_name(text) in ("all_to_all", "all_to_allv"))]
+    rows = rows[matching_names(trace, what, lambda text: collective_name(text) in ("all_to_all", "all_to_allv"))]
     for device in np.unique(trace.device[work[rows]]).tolist():
         mine = rows[trace.device[work[rows]] == device]
         products_here = work[products & (trace.device[work] == device)]
@@ -256,7 +256,7 @@ def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int6
 
 def _exposed_ranges(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
     """Yields exposed ranges with a mask of the work they apply to: communication, then offloading copies."""
-    yield exposed(trace), trace.is_collective[work]
+    yield exposed_ranges(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)
     if copies.any():
         mine = work[copies]

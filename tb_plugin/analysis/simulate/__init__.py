@@ -25,7 +25,7 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 if TYPE_CHECKING:
     from tb_plugin.analysis.simulate.dependencies import Queue
 
-__all__ = ["Change", "saved", "together"]
+__all__ = ["Change", "merge_changes", "time_saved"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -53,7 +53,7 @@ def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int
     return found, more + less
 
 
-def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """Returns the time saved by each change on its own, in nanoseconds over all ``steps``.
 
     ``careful`` returns a lower bound, which preserves the usual latency of launches and between kernels. Otherwise

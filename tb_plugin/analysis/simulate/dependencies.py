@@ -11,10 +11,10 @@ from tb_plugin.analysis.blocking_calls import asking_tracks, profiler_waits, wai
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.launch_phases import launch_phases
 from tb_plugin.analysis.launches.queue_depth import FULL
-from tb_plugin.analysis.recorded_launches import usual
+from tb_plugin.analysis.recorded_launches import usual_latency_ns
 from tb_plugin.analysis.unrecorded_work import device_occupied, unrecorded_work
 from tb_plugin.lib.intervals import measure_within
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -73,7 +73,7 @@ class Waits(msgspec.Struct, frozen=True, eq=False):
     """Index in the queue of the last event that starts no later than the awaited work (-1 = before all events)."""
 
 
-@remembered
+@cached_by_argument
 def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     """Returns the device events launched between ``begin`` and ``end``, with their delays."""
     launches = launch_phases(trace)
@@ -97,7 +97,7 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     fresh = launches.latency_ns[at][is_known & ~launches.is_queued[at]]
     # The latency between queued work is not an effect of late launches. But work that starts as soon after its launch as on
     # an empty queue may still have waited for the launch.
-    is_sure = is_held & (start - returned > usual(fresh))
+    is_sure = is_held & (start - returned > usual_latency_ns(fresh))
     inside = (launched >= begin) & (launched < end)
     busiest = _busiest(trace, row[inside])
     # Other streams that ran while the busiest one was idle may have blocked nothing.
@@ -105,7 +105,7 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle) + behind
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
     # Work of other streams counts only after an idle gap. Without a gap, it started on a busy device.
-    chain = inside & ((idle > usual(launches.latency_ns[at][queued])) | (trace.track[row] == busiest))
+    chain = inside & ((idle > usual_latency_ns(launches.latency_ns[at][queued])) | (trace.track[row] == busiest))
     launching = _median(fresh)
     # Without queued work, the latency between kernels is unknown: it is at most that of a launch.
     typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)

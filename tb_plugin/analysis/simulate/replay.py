@@ -16,7 +16,7 @@ from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Change
 from tb_plugin.analysis.simulate.dependencies import FREE, Queue, idle_before
 from tb_plugin.lib.intervals import Ranges, contains, covered_before, measure_within, subtract, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
 
@@ -206,14 +206,14 @@ def _idle_time(trace: TraceTable, device: int, track: int, rows: Int64) -> Int64
     return found
 
 
-@remembered
+@cached_by_argument
 def _busy_ranges(trace: TraceTable, device: int, track: int) -> Ranges:
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.track[rows] == track)]
     return union(trace.start_ns[rows], trace.ends(rows))
 
 
-@remembered
+@cached_by_argument
 def _overlapping_rows(trace: TraceTable, device: int) -> Int64:
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, categories_of, passes_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, devices_of
 from tb_plugin.analysis.snapshot.training_stages import lives_of, tells_stages
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Breakdown, Metric, Notice, Slice
@@ -61,7 +61,7 @@ def categories_of_blocks(device: DeviceLevels) -> BlockCategories:
     return _categories(device.snapshot, device.place) if devices_of(device.snapshot) else _none(0, "no stacks")
 
 
-@remembered
+@cached_by_argument
 def _categories(snapshot: Snapshot, place: int) -> BlockCategories:
     device = devices_of(snapshot)[place]
     stated = device.block("category")

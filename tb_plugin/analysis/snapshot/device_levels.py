@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.allocator import device_name
 from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import HOST, NEVER, Action, Blocks, Snapshot
 
 Int64 = npt.NDArray[np.int64]
@@ -89,7 +89,7 @@ class Levels(msgspec.Struct, frozen=True, eq=False):
         return int(most[self.active[most].argmax()]) - 1
 
 
-@remembered
+@cached_by_argument
 def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
     """Returns the devices with blocks, segments or events; the host comes last."""
     found = []
@@ -132,7 +132,7 @@ def levels_of(device: DeviceLevels) -> Levels:
     return _levels(device.snapshot, device.place)
 
 
-@remembered
+@cached_by_argument
 def _levels(snapshot: Snapshot, place: int) -> Levels:
     devices = devices_of(snapshot)
     if not devices:
@@ -142,13 +142,13 @@ def _levels(snapshot: Snapshot, place: int) -> Levels:
     size, begin = device.block("size"), device.block("begin")
     segments = device.segment("begin"), device.segment("end"), device.segment("size")
     return Levels(
-        level(device.count, begin, device.block("freed"), size),
-        level(device.count, begin, device.block("end"), size),
-        level(device.count, *segments),
+        bytes_after_events(device.count, begin, device.block("freed"), size),
+        bytes_after_events(device.count, begin, device.block("end"), size),
+        bytes_after_events(device.count, *segments),
     )
 
 
-def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
+def bytes_after_events(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
     """Returns the bytes of blocks or segments after each event; shape (count + 1,), starting before the first event."""
     change = np.zeros(count + 1, np.int64)
     np.add.at(change, begin + 1, size)
@@ -188,5 +188,4 @@ def ooms_of(device: DeviceLevels) -> Int64:
 
 
 def columns_of(blocks: Blocks, rows: Int64, *names: str) -> tuple[npt.NDArray[np.int64], ...]:
-    """Returns these columns of the blocks in ``rows``."""
     return tuple(getattr(blocks, name)[rows] for name in names)

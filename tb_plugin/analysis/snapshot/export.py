@@ -29,7 +29,9 @@ def events_of(model: object, where: str) -> pa.Table:
         ]
         columns = ("time_ns", "bytes", "address", "total_allocated", "total_reserved")
         return pa.table({"device": pa.array(names, pa.string()), **{c: getattr(memory, c) for c in columns}})
-    raise NotFoundError("Only a trace and a memory snapshot have allocator events.", where, "Ask for its tables.")
+    raise NotFoundError(
+        "Only a trace and a memory snapshot have allocator events.", where, "Request its tables instead."
+    )
 
 
 def blocks_of(model: object, where: str, at: int | None, device: str) -> pa.Table:

@@ -14,16 +14,16 @@ MOST_RESERVED = "the reserved peak"
 TWO_MOMENTS = "the two selected times"
 RAN_OUT = "out of memory"
 
-WITHOUT_BLOCK = "Segment bytes without a block"
-GAP = "Bytes of the largest gap"
+WITHOUT_BLOCK = "Segment bytes that no block uses"
+GAP = "Size of the largest gap"
 
 DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     define(
         COUNTED,
         "bytes",
         {
-            "step_growth_bytes": ("Per step", "Bytes allocated per step and still allocated after the last step."),
-            "left_bytes": ("Remaining", "Bytes of these steps still allocated after the last step."),
+            "step_growth_bytes": ("Per step", "Bytes per step that remain allocated after the last step."),
+            "left_bytes": ("Remaining", "Bytes from these steps still allocated after the last step."),
         },
     ),
     define(
@@ -32,7 +32,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "step_growth_blocks": (
                 "Blocks per step",
-                "Blocks allocated per step and still allocated after the last step.",
+                "Blocks per step that remain allocated after the last step.",
             )
         },
     ),
@@ -41,8 +41,11 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "count",
         {
             "growing_steps": ("Growing steps", "Steps with remaining blocks."),
-            "counted_steps": ("Steps", "Steps in this count."),
-            "left_blocks": ("Remaining blocks", "Blocks of these steps still allocated after the last step."),
+            "counted_steps": ("Steps", "Counted steps."),
+            "left_blocks": (
+                "Remaining blocks",
+                "Blocks from these steps still allocated after the last step.",
+            ),
         },
     ),
     define(
@@ -54,16 +57,19 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         PEAKS,
         "bytes",
         {
-            "peak_growth_bytes": ("Per step", "Last minus first peak, divided by the steps between them."),
+            "peak_growth_bytes": (
+                "Per step",
+                "Last peak minus first peak, divided by the steps between them.",
+            ),
             "first_peak_bytes": ("First peak", "Peak allocated of the first counted step."),
             "last_peak_bytes": ("Last peak", "Peak allocated of the last step."),
             "risen_bytes": (
                 "Line growth",
-                "Bytes at the last peak minus the first, for the stack with the largest difference.",
+                "Largest growth of a stack from the first peak to the last.",
             ),
         },
     ),
-    define(PEAKS, "count", {"peak_steps": ("Steps", "Steps from the first counted one to the last.")}),
+    define(PEAKS, "count", {"peak_steps": ("Steps", "Steps from the first counted step to the last step.")}),
     define(
         PEAKS,
         "ratio",
@@ -74,9 +80,9 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "bytes",
         {
             "unused_bytes": ("Unused", f"{WITHOUT_BLOCK}."),
-            "pinned_bytes": ("Pinned", "Unused bytes of segments with an active block."),
-            "pool_unused_bytes": ("In one pool", "Unused bytes of the private pool with the most."),
-            "small_unused_bytes": ("In small segments", "Unused bytes of segments for blocks up to 1 MiB."),
+            "pinned_bytes": ("Pinned", "Unused bytes in segments with an active block."),
+            "pool_unused_bytes": ("In one pool", "Most unused bytes in one private pool."),
+            "small_unused_bytes": ("In small segments", "Unused bytes in segments for blocks up to 1 MiB."),
             "largest_gap_bytes": ("Largest gap", f"{GAP}."),
             "reserved_then_bytes": ("Reserved then", "Bytes of all segments."),
         },
@@ -88,26 +94,36 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     define(
         MOST_RESERVED,
         "code",
-        {"pinning_line": ("Pinned by", "Line of the remaining blocks in the segments with the most pinned bytes.")},
+        {
+            "pinning_line": (
+                "Pinned by",
+                "Line of the remaining blocks that pin the most bytes.",
+            )
+        },
     ),
     define(
         "steps after the first",
         "ratio",
-        {"varying_ratio": ("Varying", "Share of allocated bytes from stacks with varying bytes per step.")},
+        {
+            "varying_ratio": (
+                "Varying",
+                "Share of bytes from stacks with varying allocations per step.",
+            )
+        },
     ),
     define(
         RAN_OUT,
         "bytes",
         {
             "cache_free_bytes": ("Free in the cache", f"{WITHOUT_BLOCK}, for any request."),
-            "line_held_bytes": ("Allocated by the line", "Allocated bytes of the line."),
+            "line_held_bytes": ("Allocated by the line", "Bytes allocated by the line."),
         },
     ),
     define(
         RAN_OUT,
         "code",
         {
-            "asking_line": ("Requested by", "Line of the failed request."),
+            "asking_line": ("Requested by", "Line that made the failed request."),
             "holding_line": ("Largest line", "Line with the most allocated bytes."),
         },
     ),
@@ -115,7 +131,10 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "steps after the first",
         "count",
         {
-            "swing_steps": ("Oscillating steps", "Steps that both return and take segments."),
+            "swing_steps": (
+                "Oscillating steps",
+                "Steps that both return and reserve segments.",
+            ),
             "steady_steps": ("Steps", "Steps after the first."),
             "segments_given": ("Returned", "Segments returned to the driver."),
             "segments_taken": ("Taken", "Segments taken from the driver."),
@@ -137,7 +156,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "transient_bytes": ("Block", "Bytes of the short-lived block at the peak."),
             "peak_less_bytes": ("Peak without", "Peak allocated without the short-lived blocks of this stack."),
-            "saved_bytes": ("Peak reduction", "Peak minus peak without."),
+            "saved_bytes": ("Peak reduction", "Peak minus the peak without these blocks."),
         },
     ),
     define(HISTORY, "ratio", {"saved_ratio": ("Peak reduction", "Peak reduction divided by the peak.")}),
@@ -145,13 +164,13 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
     define(
         "all steps",
         "text",
-        {"snapshot_step": ("Step", "Annotated step number, else its index; end: end of the last step.")},
+        {"snapshot_step": ("Step", "Annotated step number, else index; end: end of the last step.")},
     ),
     define(
         "all steps",
         "count",
         {
-            "snapshot_steps": ("Steps", "Annotated steps of the history."),
+            "snapshot_steps": ("Steps", "Annotated steps in the recorded history."),
             "last_step_blocks": ("Blocks after last step", "Blocks allocated at the end of the last step."),
             "growing_stacks": ("Growing stacks", "Stacks with a leak confidence of at least 0.7."),
         },
@@ -168,20 +187,20 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         },
     ),
     define(
-        "what is chosen",
+        "the selection",
         "bytes",
         {
-            "place_bytes": ("Bytes", "Bytes of blocks with this place in their stack."),
+            "place_bytes": ("Bytes", "Bytes of blocks whose stack contains this place."),
             "place_own_bytes": ("Self", "Bytes of blocks whose stack ends at this place."),
         },
     ),
-    define("what is chosen", "count", {"place_blocks": ("Blocks", "Blocks with this place in their stack.")}),
+    define("the selection", "count", {"place_blocks": ("Blocks", "Blocks whose stack contains this place.")}),
     define(
         TWO_MOMENTS,
         "text",
         {
             "memory_change": ("Change", "Later versus earlier bytes: appears, gone, grew, shrank or same."),
-            "block_change": ("Block", "Allocated at both times (still there), or at one."),
+            "block_change": ("Block", "Allocated at both times (still there), or at only one."),
         },
     ),
     define(
@@ -214,7 +233,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "exp_held_bytes": ("Experiment", "Bytes in the experiment."),
             "delta_line_bytes": (
                 "Stack change",
-                "Experiment minus baseline bytes, for the stack with the largest change.",
+                "Largest change of a stack, experiment minus baseline.",
             ),
             "never_used_bytes": ("Never used", "Peak reserved minus peak active bytes."),
         },

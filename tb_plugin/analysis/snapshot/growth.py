@@ -10,7 +10,7 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, 
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import Steps, steps_of
 from tb_plugin.lib.groupby import Groups, group
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Figure
 
@@ -90,7 +90,7 @@ def _none() -> Growth:
     return Growth(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, np.empty(0, np.float64))
 
 
-@remembered
+@cached_by_argument
 def _growth(snapshot: Snapshot, place: int) -> Growth:
     device = devices_of(snapshot)[place]
     steps = steps_of(device)

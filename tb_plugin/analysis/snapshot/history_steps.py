@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 
@@ -42,7 +42,7 @@ def marks_of(device: DeviceLevels) -> HistorySteps:
     return _marks(device.snapshot, device.place)
 
 
-@remembered
+@cached_by_argument
 def _marks(snapshot: Snapshot, place: int) -> HistorySteps:
     none = np.empty(0, np.int64)
     devices = devices_of(snapshot)

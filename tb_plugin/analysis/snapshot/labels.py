@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 
@@ -53,7 +53,6 @@ class StackWords(msgspec.Struct, frozen=True, eq=False):
     packages.
     """
     frame_text: list[str]
-    """Text of each frame."""
     is_python: npt.NDArray[np.bool_]
     """Whether each frame is a Python frame."""
 
@@ -62,7 +61,7 @@ class StackWords(msgspec.Struct, frozen=True, eq=False):
         return pc.fill_null(texts_of(self.line, stack), NO_STACK)
 
 
-@remembered
+@cached_by_argument
 def stack_words(snapshot: Snapshot) -> StackWords:
     """Returns the texts of all stacks. A native frame is only its function name."""
     stacks, strings = snapshot.stacks, snapshot.strings

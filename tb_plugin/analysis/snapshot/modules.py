@@ -10,11 +10,11 @@ import pyarrow as pa
 from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.snapshot.labels import stack_words
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 
 
-@remembered
+@cached_by_argument
 def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
     """Returns the module that each stack runs in, null if unknown; the last entry is for index -1.
 

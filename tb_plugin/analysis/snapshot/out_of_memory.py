@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, ooms_of
 from tb_plugin.analysis.snapshot.finding_metrics import RAN_OUT
 from tb_plugin.analysis.snapshot.free_memory import SMALL_BLOCK
@@ -114,8 +114,8 @@ def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
     text += f"on the device: {{device_free_bytes}}. {_CAUSES[one.cause]}"
     if len(one.obstacles.row) and one.obstacles.count[0]:
         count = int(one.obstacles.count[0])
-        text += f" The request fits if {{in_way_blocks}} {'adjacent ' if count > 1 else ''}{noun(count, 'block')} "
-        text += f"({{in_way_bytes}}) {noun(count, 'is', 'are')} released."
+        text += f" The request fits if {{in_way_blocks}} {'adjacent ' if count > 1 else ''}{plural(count, 'block')} "
+        text += f"({{in_way_bytes}}) {plural(count, 'is', 'are')} released."
     if line is not None:
         figures.append(METRICS.figure("asking_line", line))
     return text, [METRICS.figure("event_number", one.event), *figures]

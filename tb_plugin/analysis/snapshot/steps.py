@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of
 from tb_plugin.analysis.snapshot.history_steps import marks_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 
 Int64 = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ def steps_of(device: DeviceLevels) -> Steps:
     return _steps(device.snapshot, device.place) if device.count else NO_STEPS
 
 
-@remembered
+@cached_by_argument
 def _steps(snapshot: Snapshot, place: int) -> Steps:
     device = devices_of(snapshot)[place]
     return _annotated(device) or NO_STEPS

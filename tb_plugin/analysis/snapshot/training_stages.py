@@ -13,7 +13,7 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.history_steps import marks_of
 from tb_plugin.analysis.snapshot.labels import stack_words
 from tb_plugin.lib.intervals import Ranges, contains, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot, Stacks
 from tb_plugin.model.trace.schema import MISSING
 
@@ -34,7 +34,7 @@ def tells_stages(device: DeviceLevels) -> bool:
     return bool(np.isin(stack_stages, (When.FORWARD, When.BACKWARD, When.STEP)).any())
 
 
-@remembered
+@cached_by_argument
 def _stages(snapshot: Snapshot) -> Int8:
     """Stage of each stack: a ``When``, DATA or SILENT; the last entry is for index -1."""
     words, stacks, patterns = stack_words(snapshot), snapshot.stacks, snapshot.recorder.stages

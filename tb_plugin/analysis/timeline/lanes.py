@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.thread_and_stream_names import track_names
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import TimelineTrack
@@ -78,9 +78,8 @@ class Lanes(msgspec.Struct, frozen=True, eq=False):
         return found
 
 
-@remembered
+@cached_by_argument
 def lanes_of(trace: TraceTable) -> Lanes:
-    """Returns the lanes of a trace."""
     events = np.bincount(lane_of(trace), minlength=len(trace.tracks) * _LANES)
     per_thread = events.reshape(-1, _LANES).sum(axis=1)
     names = track_names(trace)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.timeline.lanes import lane_of, lanes_of, tracks_of
 from tb_plugin.lib.groupby import group, stable_order
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -58,7 +58,6 @@ class Items(msgspec.Struct, frozen=True, eq=False):
 
 
 def concatenate_items(several: Sequence[Items]) -> Items:
-    """Concatenates items."""
     return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__struct_fields__))
 
 
@@ -125,11 +124,9 @@ class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
         return of_line[touches], found.take(touches)
 
     def start_ns(self, items: Items) -> Int64:
-        """Returns the start of each item."""
         return self.trace.start_ns[items.first]
 
     def end_ns(self, items: Items) -> Int64:
-        """Returns the end of each item."""
         return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
 
     def modules(self, rows: npt.NDArray[np.integer]) -> Int32:
@@ -228,7 +225,7 @@ def _modules(trace: TraceTable) -> Int32 | None:
     return inherit(np.where(is_module, trace.name, np.int32(MISSING)).astype(np.int32), trace.python_parent)
 
 
-@remembered
+@cached_by_argument
 def pyramid_of(trace: TraceTable) -> Pyramid:
     """Returns the pyramid of a trace, cached."""
     return build(trace)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.timeline.pyramid import Items, Pyramid, concatenate_items
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -36,7 +36,7 @@ def parse_tiles(text: str) -> tuple[Tile, ...]:
     """Parses comma-separated ``group.number`` pairs. Raises BadRequest for invalid text."""
     if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,18}(,[0-9]{1,9}\.[0-9]{1,18}){0,63}", text):
         raise BadRequest(
-            "Those are no tiles.", "tiles", f"Write group.number, at most {MAX_TILES}, commas between them."
+            "These are not tiles.", "tiles", f"Write group.number, separated by commas, at most {MAX_TILES}."
         )
     return tuple(Tile(*map(int, one.split("."))) for one in text.split(","))
 
@@ -51,10 +51,10 @@ def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
     unknown level or group.
     """
     if not 0 <= level < len(pyramid.levels):
-        raise BadRequest("There is no such level.", "level", f"There are 0 to {len(pyramid.levels) - 1}.")
+        raise BadRequest("There is no such level.", "level", f"Levels are numbered 0 to {len(pyramid.levels) - 1}.")
     groups = len(pyramid.groups) - 1
     if any(tile.group >= groups for tile in tiles):
-        raise BadRequest("There is no such group of lanes.", "tiles", f"There are 0 to {groups - 1}.")
+        raise BadRequest("There is no such group of lanes.", "tiles", f"Groups are numbered 0 to {groups - 1}.")
     found, size = [], 0
     for tile in tiles:
         found.append(pyramid.tile(level, *tile))
@@ -100,7 +100,7 @@ def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray
 
 
 def _texts(pyramid: Pyramid, ids: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-    number, _ = numbered(ids)
+    number, _ = number_groups(ids)
     distinct = pa.array(ids).unique().to_numpy()
     texts = pyramid.trace.strings.take(distinct).cast(pa.string()).fill_null("")
     return pa.DictionaryArray.from_arrays(pa.array(number.astype(np.int32)), texts)

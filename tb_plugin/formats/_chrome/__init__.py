@@ -1,5 +1,5 @@
-"""Shared decoding of Chrome's trace JSON for all dialects.
+"""Decoding of Chrome's trace JSON, shared by all dialects.
 
-A dialect is a reader beside this package (``kineto``, ``chrome_json``). It defines file names, event arguments (a
-msgspec Struct) and the meaning of events. This package knows no tools or vendors.
+A dialect is a sibling package with a reader, such as ``kineto`` or ``chrome_json``. It defines file names, event
+arguments and the meaning of events. This package contains nothing specific to a tool or vendor.
 """

@@ -1,6 +1,6 @@
-"""Arrows between events: flow events, and ranges with a ``bind_id``.
+"""Flow arrows between events, from flow events and from ranges with a ``bind_id``.
 
-``s`` starts an arrow, ``t`` continues it, ``f`` ends it.
+Phase ``s`` starts an arrow, ``t`` continues it, ``f`` ends it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tb_plugin.formats._chrome.columns import Column
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import ArrowEnds
 
@@ -27,7 +27,7 @@ BEGIN, STEP, END = range(3)
 
 
 class Keys(Ids):
-    """Numbers of keys (category, id, scope, process); the ids 7, "7" and "0x7" are equal."""
+    """Maps arrow keys (category, id, scope, process) to integers. The ids 7, "7" and "0x7" are equal."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, ...], int] = {}
@@ -39,7 +39,7 @@ class Keys(Ids):
 
 
 def id_text(value: Any) -> str:
-    """Returns the same text for an id in any notation."""
+    """Returns the decimal text of an id, also for hexadecimal ids."""
     text = as_text(value)
     if text[:2] in ("0x", "0X"):
         try:
@@ -49,8 +49,8 @@ def id_text(value: Any) -> str:
     return text
 
 
-def scoped(event: ChromeEvent) -> tuple[Any, Any, Any, Any]:
-    """Returns the key of an operation or arrow: category, id, scope, and the process for a local id."""
+def scoped_key(event: ChromeEvent) -> tuple[Any, Any, Any, Any]:
+    """Returns the key of an operation or arrow: category, id, scope, and the process if the id is local to it."""
     if event.id is None and isinstance(event.id2, dict):
         local = event.id2.get("local")
         if local is not None:
@@ -64,10 +64,10 @@ def _hashable(value: Any) -> Any:
 
 
 class Arrows:
-    """Ends of arrows as columns. Either end may come first in the file."""
+    """Collects the ends of flow arrows. Ends may appear in any order in the file."""
 
     def __init__(self, interner: Interner, in_pairs: frozenset[str] = frozenset()) -> None:
-        """``in_pairs``: names of arrows written as start-end pairs, so that the order separates arrows of one id."""
+        """``in_pairs``: names of arrows whose id may repeat. Their n-th start and n-th end form one arrow."""
         self._interner = interner
         self._paired_names = in_pairs
         self._keys = Keys()
@@ -79,12 +79,12 @@ class Arrows:
         }
 
     def add(self, events: Sequence[ChromeEvent], time_ns: Int64) -> None:
-        """Appends events of the phases s, t and f."""
+        """Appends flow events (phases s, t and f)."""
         if not events:
             return
         keys, names = self._interner.keys, self._interner.names
         self._append(
-            key=self._keys.of([scoped(event) for event in events]),
+            key=self._keys.of([scoped_key(event) for event in events]),
             rank=np.array([_RANK[event.ph] for event in events], np.uint8),
             time=time_ns,
             name=names.of([event.name for event in events]),
@@ -95,10 +95,10 @@ class Arrows:
         )
 
     def add_bound(self, ids: Sequence[Any], outward: Sequence[bool], rows: Int64, columns: dict[str, Any]) -> None:
-        """Appends ranges that start (``outward``), continue or end an arrow. ``ids`` pairs each id with its incoming
-        flag.
+        """Appends ranges with a ``bind_id``, which start, continue or end an arrow.
 
-        ``columns`` are ``time``, ``name``, ``pid`` and ``tid`` of the ranges.
+        ``ids`` contains pairs (id, whether an arrow ends here). ``outward`` flags the ranges that start an arrow.
+        ``columns`` contains ``time``, ``name``, ``pid`` and ``tid`` of the ranges.
         """
         incoming = np.array([into for _, into in ids], np.bool_)
         out = np.array(outward, np.bool_)
@@ -111,11 +111,11 @@ class Arrows:
         )
 
     def take(self, place: Int32 | None = None) -> tuple[ArrowEnds, int]:
-        """Returns the arrows and the number of unmatched ends. ``place`` gives rows new numbers.
+        """Returns the arrows and the number of unmatched ends. ``place`` maps event indices to row indices.
 
-        The ends of one key are sorted by time, and each ``s`` starts a new arrow. A ``t`` or ``f`` belongs to the
-        ``s`` or ``t`` before it. One before the first ``s`` belongs to that ``s``: the clocks of host and device
-        differ slightly.
+        The ends of each key are sorted by time. Each ``s`` starts a new arrow, and a ``t`` or ``f`` continues the
+        preceding ``s`` or ``t``. Ends before the first ``s`` are matched to that ``s``, because the clocks of host
+        and device differ slightly.
         """
         columns = {name: column.take() for name, column in self._columns.items()}
         key, rank, time = self._pair_keys(columns), columns["rank"], columns["time"]
@@ -127,7 +127,7 @@ class Arrows:
         start = (begins - (rank[order] == BEGIN))[is_first][run] if count else begins
         chain = np.maximum(begins - start, 1)
         order = order[np.lexsort((np.arange(count), rank[order] != BEGIN, chain, run))]
-        # This second sort moves only the first start of a key, to before ends that precede it in time.
+        # This second sort only moves the first start of each key before the ends that precede it in time.
         source = np.where(rank[order] == END, MISSING, np.arange(count))
         source = np.concatenate(([MISSING], np.maximum.accumulate(source)[:-1])) if count else source
         head = np.flatnonzero((rank[order] != BEGIN) & (source != MISSING))
@@ -154,7 +154,7 @@ class Arrows:
         return ends, int(count - matched.sum())
 
     def _pair_keys(self, columns: dict[str, Any]) -> Int32:
-        """Returns the key of each end; for paired names the n-th start and end of a key get a key of their own."""
+        """Returns the key of each end. For ``in_pairs`` names, the n-th start and n-th end share a new key."""
         key: Int32 = columns["key"]
         names = [self._interner.text(name) for name in sorted(self._paired_names)]
         paired = np.flatnonzero(np.isin(columns["name"], names))
@@ -168,7 +168,7 @@ class Arrows:
         again = np.flatnonzero(nth > 0)
         if not len(again):
             return key
-        of, _ = numbered(key[paired[again]] * np.int64(nth.max() + 1) + nth[again])
+        of, _ = number_groups(key[paired[again]] * np.int64(nth.max() + 1) + nth[again])
         key = key.copy()
         key[paired[again]] = int(key.max()) + 1 + of
         return key

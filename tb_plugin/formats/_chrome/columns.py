@@ -1,4 +1,4 @@
-"""Python lists as numpy arrays, and chunks as columns."""
+"""Conversion of Python lists to numpy arrays, and growing columns."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Values = Int64 | list[bytes]  # values of one argument: integers, or JSON
 
 
 def int64s(values: Sequence[Any]) -> Int64:
-    """Returns integers; other values become -1, and values beyond 64 bits wrap (addresses stay distinct)."""
+    """Returns an int64 array. Non-numbers become -1; values beyond 64 bits wrap, so addresses stay distinct."""
     try:  # faster than numpy's own conversion
         return np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     except struct.error:
         pass
-    try:  # null is common: the parent of a top-level Python call
+    try:  # null is common, for example as the parent of a top-level Python call
         filled = [-1 if value is None else value for value in values]
         return np.frombuffer(struct.pack(f"{len(filled)}q", *filled), np.int64)
     except struct.error:
@@ -31,12 +31,11 @@ def int64s(values: Sequence[Any]) -> Int64:
 
 
 def int32s(values: Sequence[int]) -> Int32:
-    """Returns ids, which are integers already."""
     return np.frombuffer(struct.pack(f"{len(values)}i", *values), np.int32)
 
 
 def float64s(values: Sequence[Any]) -> Float64:
-    """Returns numbers; other values and infinity become NaN."""
+    """Returns a float64 array. Non-numbers and infinity become NaN."""
     try:
         column = np.frombuffer(struct.pack(f"{len(values)}d", *values), np.float64)
     except (struct.error, OverflowError):
@@ -65,9 +64,9 @@ def _number(value: Any) -> float:
 
 
 class Column:
-    """A column that grows by chunks; ``take`` returns it once.
+    """A column that grows chunk by chunk.
 
-    One growing buffer instead of a list of chunks: large buffers grow in place, and no final copy touches new memory.
+    A single buffer grows in place, which avoids the final copy that a list of chunks would need.
     """
 
     def __init__(self, dtype: type[Any]) -> None:
@@ -75,32 +74,35 @@ class Column:
         self._data = bytearray()
 
     def add(self, part: npt.NDArray[Any]) -> None:
-        """Appends one chunk, converted to the column's type."""
+        """Appends a chunk, converted to the column's dtype."""
         self._data.extend(np.ascontiguousarray(part, self._dtype).data)
 
     def put(self, first: int, part: npt.NDArray[Any]) -> None:
-        """Replaces values from position ``first`` on."""
+        """Overwrites values, starting at index ``first``."""
         np.frombuffer(self._data, self._dtype)[first : first + len(part)] = part
 
     def view(self) -> npt.NDArray[Any]:
-        """Returns the values so far. Nothing can be appended while the result is in use."""
+        """Returns the values so far, without a copy. Appending fails while the view exists."""
         return np.frombuffer(self._data, self._dtype)
 
     def take(self) -> npt.NDArray[Any]:
-        """Returns the whole column; a new one starts empty."""
+        """Returns all values and empties the column."""
         data, self._data = self._data, bytearray()
         return np.frombuffer(data, self._dtype)
 
 
 class Section:
-    """Columns that only some rows have, with the row of each value."""
+    """Columns with values for some rows only; ``row`` contains the row indices."""
 
     def __init__(self, **dtypes: type[Any]) -> None:
         self._dtypes = dtypes
         self._columns = {"row": Column(np.int32), **{name: Column(dtype) for name, dtype in dtypes.items()}}
 
     def add(self, rows: Int64, columns: dict[str, npt.NDArray[Any]]) -> None:
-        """Adds those of ``rows`` that have a value in any of ``columns``; other columns get no values."""
+        """Appends the rows that have a value in at least one of ``columns``.
+
+        Columns not passed are filled with -1 or NaN.
+        """
         if not columns:
             return
         present = np.zeros(len(rows), np.bool_)
@@ -117,5 +119,4 @@ class Section:
             self._columns[name].add(columns[name] if name in columns else np.full(len(rows), absent, dtype))
 
     def take(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns all columns by name, including ``row``."""
         return {name: column.take() for name, column in self._columns.items()}

@@ -1,8 +1,8 @@
-"""The JSON document: metadata, and events in chunks.
+"""Reader for the JSON document: metadata, and events in chunks.
 
-Chunks are cut where an event seems to end. The cut verifies itself: a stretch that starts at an event decodes as a
-list only if it ends at an event's end. The writer's layout does not matter; indented and minified traces exist. Chunk
-size, largest event and the limits below bound the memory, not the file size.
+Chunks are cut where an event seems to end. A wrong cut is detected because the chunk then fails to decode. Line
+breaks and indentation do not matter. Memory use depends on the chunk size and the limits below, not on the file
+size.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from tb_plugin.formats._chrome.sniffing import BOM, EVENT_LIST, HEAD_BYTES, has_
 from tb_plugin.formats._chrome.times import NeedsDigits
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 
 if TYPE_CHECKING:
     from tb_plugin.formats._chrome.segments import Taken
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024  # text before the event list, and text after it; more is skipped and reported
-# values of all root members; as objects they take about 100 bytes each, 40 times their text
+# values in all root members; a value takes about 100 bytes of memory, 40 times its text
 MAX_METADATA_VALUES = 500_000
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 _SEPARATORS = re.compile(rb"[\s,]*")
 _OVERLAP = 256
-_MAX_LIST_ENDS = 4  # possible list ends that are tried: arguments may contain such brackets too
-CHOOSE = "Choose a trace in Chrome's JSON format, as torch.profiler writes it."
+_MAX_LIST_ENDS = 4  # maximum number of possible list ends to try; arguments may contain such brackets as well
+CHOOSE = "Choose a trace in Chrome's JSON format, such as one from torch.profiler."
 _OPEN, _CLOSE, _COMMA = b"[],"
 
 Sink = Callable[[Sequence[Any], bool], None]
-"""Takes decoded events; the flag says that times are raw digits. Raises NeedsDigits to get digits."""
+"""Receives decoded events. The flag is True if times are raw digits. Raises NeedsDigits to request raw digits."""
 
 
 class Document:
-    """One pass over one file. ``data[0]`` is always a consumed byte, where a bracket can be written."""
+    """One pass over one file. ``data[0]`` is always a consumed byte, so it can be overwritten with a bracket."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Document:
         self._log = log
         self._digits = False
         self._free_values = MAX_METADATA_VALUES
-        self._handed_out = 0  # events of the current list
+        self._handed_out = 0  # number of events passed on from the current list
         self._data = bytearray(b" ")
         self._base = -1  # offset of ``data[0]`` in the text
         self._at_end = False
@@ -94,7 +94,7 @@ class Document:
                 self._drop(first)
                 self._read_object()
         elif not root and is_packed_badly(self._log.issues()):
-            raise UnreadableTrace("The archive is damaged from its start.", do="Copy it again, or record it again.")
+            raise UnreadableTrace("The archive is damaged at the start.", do="Copy it again, or record it again.")
         elif not root:
             raise UnreadableTrace(
                 "The file is empty.", do="Record again: the program may have ended before the file was written."
@@ -117,7 +117,7 @@ class Document:
         try:
             del self._data[:count]
         except BufferError:
-            # Another thread's profiler, such as Dask's, may reference a frame with a view of the buffer.
+            # A sampling profiler in another thread, such as Dask's, may hold a view of the buffer.
             self._data = self._data[count:]
         self._base += count
 
@@ -140,8 +140,8 @@ class Document:
             tail = self._find_list()
             if tail is None:
                 break
-            # A second list. JSON readers let the last of equal keys win, and so does this reader. Two documents in one
-            # file may use different time bases and the same kernel numbers.
+            # A second list. As usual in JSON, the last of several equal keys wins. The lists cannot be merged: two
+            # documents in one file may use different time bases and the same correlation ids.
             if self._handed_out:
                 self._log.add("second_event_list", "dropped", self._base, count=self._handed_out)
                 self._handed_out = 0
@@ -154,8 +154,9 @@ class Document:
         self._add_metadata(b"{" + bytes(self._data[1:]).lstrip(b" \t\r\n,"), closed=True)
 
     def _find_list(self) -> bytes | None:
-        """Moves ``data[0]`` to the list's bracket (or after null). Returns the text before its key, None if there is
-        none.
+        """Moves ``data[0]`` to the opening bracket of the event list, or to the end of ``null``.
+
+        Returns the text before the list's key, or None if there is no further list.
         """
         searched = 0
         while True:
@@ -179,7 +180,10 @@ class Document:
             self._fill(2 * len(self._data))
 
     def _add_metadata(self, text: bytes, closed: bool) -> None:
-        """Adds the members of an object to the metadata; without ``closed`` its brace comes later."""
+        """Adds the members of a JSON object to the metadata.
+
+        ``closed``: whether ``text`` includes the closing brace.
+        """
         offset = self._base
         text = text.strip()
         if not closed:
@@ -189,7 +193,7 @@ class Document:
             self._log.note("unclosed_root", "the closing brace of the file is missing", offset)
             text = text.rstrip(b" \t\r\n,") + b"}"
         if not text.startswith(b"{"):
-            return  # the start was too large
+            return  # its first part was too large and was skipped
         values = _values(text)
         if values > self._free_values:
             self.metadata.update(self._fitting_members(text, offset))
@@ -207,10 +211,10 @@ class Document:
             for code in sorted(reasons):
                 self._log.add(code, "repaired", offset, example="(metadata)")
         members.pop("traceEvents", None)
-        self.metadata.update(storable(members, text, self._log))
+        self.metadata.update(to_storable(members, text, self._log))
 
     def _fitting_members(self, text: bytes, offset: int) -> dict[str, Any]:
-        """Returns the members that fit into the value limit; damaged ones are not repaired here."""
+        """Returns the members within the limit on metadata values. Damaged members are not repaired."""
         try:
             raw = _RAW_MEMBERS.decode(text)
         except NOT_DECODED:
@@ -224,7 +228,7 @@ class Document:
                 continue
             self._free_values -= values
             try:
-                members[key] = storable(msgspec.json.decode(value), bytes(value), self._log)
+                members[key] = to_storable(msgspec.json.decode(value), bytes(value), self._log)
             except NOT_DECODED:  # raw values are skipped during decoding, so they may be invalid
                 self._log.note("bad_metadata", "metadata that could not be repaired was skipped", offset)
         return members
@@ -236,7 +240,7 @@ class Document:
             self._log.add("trailing_events", "dropped", self._base + 1)
         elif rest.strip():
             self._log.note("trailing_text", "text after the event list was ignored", self._base + 1)
-        while not self._at_end:  # ignored bytes count as well
+        while not self._at_end:  # ignored bytes are counted too
             self._drop(len(self._data) - 1)
             self._fill(self._chunk_bytes)
 
@@ -273,7 +277,7 @@ class Document:
         self._log.note("unclosed_list", "the event list has no closing bracket", self._base + len(self._data))
 
     def _grown(self, first: int, size: int) -> int:
-        """Returns a larger window for an event that does not fit; an oversized event is skipped."""
+        """Returns a larger window size for an event that does not fit. Skips an event above MAX_EVENT_BYTES."""
         if len(self._data) < MAX_EVENT_BYTES:
             return 2 * max(size, len(self._data))
         self._log.add("event_too_large", "dropped", self._base + first)
@@ -281,7 +285,10 @@ class Document:
         return self._chunk_bytes
 
     def _take_chunk(self, first: int) -> bool:
-        """Takes events from ``first`` on. Returns True when the list ended. ``data`` shrinks if anything was taken."""
+        """Reads events from index ``first``.
+
+        Returns True at the end of the list. Removes the text of events that were read.
+        """
         if not self._at_end:
             cut = self._last_boundary(first)
             if cut and self._decode_in_place(first, cut):
@@ -301,7 +308,7 @@ class Document:
         return taken.list_ended
 
     def _last_boundary(self, first: int) -> int:
-        """Returns the position after the last event of the window that seems complete, or 0."""
+        """Returns the index after the last event in the buffer that looks complete, or 0."""
         position = len(self._data)
         for _ in range(64):
             position = self._data.rfind(b"{", first + 1, position)
@@ -315,7 +322,10 @@ class Document:
         return 0
 
     def _closing_bracket(self, first: int) -> int:
-        """Takes all events up to the list's bracket at the end of the text. Returns its position, or 0."""
+        """Reads all remaining events if the list ends at the end of the text.
+
+        Returns the index of its bracket, or 0.
+        """
         position = len(self._data)
         for _ in range(4):
             position = self._data.rfind(b"]", first, position)
@@ -329,10 +339,9 @@ class Document:
         return 0
 
     def _clean_end(self, first: int) -> int:
-        """Takes all events up to an undamaged list end. Returns the position of its bracket, or 0.
+        """Reads all events up to an undamaged end of the list. Returns the index of its bracket, or 0.
 
-        Other lists or more than a chunk of metadata may follow. Without this check, each such list would take the
-        slow path.
+        Other lists or much metadata may follow. Without this check, each such list would be decoded event by event.
         """
         from tb_plugin.formats._chrome.segments import LIST_END
 
@@ -343,12 +352,15 @@ class Document:
         return 0
 
     def _decode_in_place(self, first: int, end: int) -> bool:
-        """Decodes ``data[first:end]`` as a list between temporary brackets, and passes the events on."""
+        """Decodes ``data[first:end]`` between temporary brackets and passes the events to the sink.
+
+        Returns False on failure.
+        """
         data = self._data
         kept = data[first - 1], data[end]
         data[first - 1], data[end] = _OPEN, _CLOSE
         try:
-            # Raw values are views of the buffer. They must be gone before a resize, so they live only in this frame.
+            # Raw values are views of the buffer. They must be freed before it is resized, so they are local variables.
             view = memoryview(data)[first - 1 : end + 1]
             try:
                 events = self._decoded(view)
@@ -366,7 +378,7 @@ class Document:
         try:
             self._sink(events, self._digits)
         except NeedsDigits:
-            # One time exceeds the exact range of floats: the file needs digits from here on.
+            # A time exceeds the exact range of floats. From here on, times are decoded as digits.
             self._digits = True
             self._sink(decode_again(), self._digits)
         self._handed_out += len(events)
@@ -395,7 +407,7 @@ _RAW_MEMBERS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decode
 
 
 def _next_document(text: bytes) -> bytes:
-    """Returns the document that follows a complete object, empty if there is none."""
+    """Returns the JSON document after the first one, or b"" if there is only one."""
     try:
         read = text.decode("utf-8", "replace")
         _, end = _JSON.raw_decode(read)
@@ -406,7 +418,7 @@ def _next_document(text: bytes) -> bytes:
 
 
 def _values(text: bytes) -> int:
-    """Returns an estimate of the number of values in a JSON text; commas in strings count as well."""
+    """Returns the approximate number of values in a JSON text. Commas in strings are also counted."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 

@@ -1,4 +1,4 @@
-"""Times of a chunk's events, and their problems."""
+"""Times of a chunk's events, and a count of invalid times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Times:
-    """Reads the times of one chunk and counts their problems."""
+    """Parses the times of one chunk and counts invalid ones."""
 
     def __init__(self, digits: bool) -> None:
         self._absent = ABSENT if digits else None
@@ -25,7 +25,7 @@ class Times:
         self._untimed = self._undurated = self._clamped = 0
 
     def starts(self, events: Sequence[Any]) -> tuple[Sequence[Any], Int64]:
-        """Returns the events that have a start, and their starts."""
+        """Returns the events with a valid start, and their starts in nanoseconds."""
         times = [event.ts for event in events]
         try:
             if self._absent in times:
@@ -40,7 +40,7 @@ class Times:
         return events, starts
 
     def durations(self, events: Sequence[Any]) -> Int64:
-        """Returns durations, 0 for missing ones."""
+        """Returns durations in nanoseconds; 0 = missing."""
         times = [event.dur for event in events]
         try:
             if self._absent in times:
@@ -55,7 +55,7 @@ class Times:
         return durations
 
     def report(self, log: IssueLog) -> None:
-        """Writes the problems to the log. Decoded events have no byte offsets."""
+        """Logs the invalid times, without byte offsets."""
         if self._untimed:
             log.add("missing_time", "dropped", count=self._untimed)
         if self._undurated:

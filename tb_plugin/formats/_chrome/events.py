@@ -1,8 +1,8 @@
-"""The fields of an event that all dialects share.
+"""Event fields shared by all dialects.
 
-Fields accept any type because real traces have strings in place of numbers. Converting whole columns is cheaper than
-strict types, and an unexpected value costs a slow column instead of an event. A missing integer is -1, a missing
-float NaN.
+Fields accept any type, because real traces contain strings where numbers are expected. Whole columns are converted
+later: an unexpected value then slows down one column, and no event is lost. Missing integers are -1, missing floats
+NaN.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 import msgspec
 
-ABSENT = msgspec.Raw(b"")  # default of raw fields; compared by identity, so a column without values is cheap to skip
+ABSENT = msgspec.Raw(b"")  # default of raw fields; compared by identity, so that empty columns are skipped quickly
 
 NAN = float("nan")
 
-# raised for damaged text; RecursionError for brackets nested thousands deep
+# errors for damaged text; RecursionError occurs for thousands of nested brackets
 NOT_DECODED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 COUNTER = "C"  # phase of counter events
 
 
 class ChromeEvent(msgspec.Struct, gc=False):
-    """One event; times are JSON numbers (int, float or str). Subclasses define ``args``."""
+    """One event. Times are JSON numbers (int, float or str). Subclasses define ``args``."""
 
     ph: str = ""
     cat: str | None = None
@@ -40,11 +40,14 @@ class ChromeEvent(msgspec.Struct, gc=False):
 
 
 Decode = Callable[[bytes | memoryview, bool], Sequence[Any]]
-"""Decodes a JSON list of events. With True, times are raw digits (``ABSENT`` if missing). Raises one of NOT_DECODED."""
+"""Decodes a JSON list of events.
+
+If the flag is True, times are raw digits (``ABSENT`` = missing). Raises one of NOT_DECODED.
+"""
 
 
 def decoded_object(raw: msgspec.Raw) -> dict[str, Any]:
-    """Returns the members of a raw value, empty if it is not a valid object."""
+    """Returns the members of a raw JSON object, or {} if it is invalid."""
     try:
         value = msgspec.json.decode(raw)
     except NOT_DECODED:  # raw values are skipped during decoding, so they may be invalid

@@ -1,4 +1,4 @@
-"""Arguments without a column in the model, as named columns."""
+"""Event arguments that the model has no column for."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from tb_plugin.model.trace.extra_columns import OpenColumn
 
 Int64 = npt.NDArray[np.int64]
 
-MOST_NAMES = 128  # names that become columns; further names are reported and skipped
+MOST_NAMES = 128  # maximum number of names that become columns; others are skipped and reported
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
 
 
 class Others:
-    """Columns that grow by chunks: integers, else floats, else texts."""
+    """One growing column per argument name.
+
+    A column contains integers, floats or texts, whichever fits all its values.
+    """
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         self._columns: dict[str, _Growing] = {}
-        self.left_out = 0  # values under names beyond MOST_NAMES
+        self.left_out = 0  # number of values skipped because of MOST_NAMES
 
     def add(self, key: str, rows: Int64, values: Sequence[Any]) -> None:
-        """Appends JSON scalars, or raw JSON of lists and objects; null is no value."""
+        """Appends the values of one argument: JSON scalars, or raw JSON for lists and objects. None means missing."""
         types = set(map(type, values))
         if msgspec.Raw in types:
             values = [_plain(value) if isinstance(value, msgspec.Raw) else value for value in values]

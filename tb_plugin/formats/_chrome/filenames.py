@@ -1,4 +1,4 @@
-"""Candidates from the extension of a file name."""
+"""Candidate profiles by file extension."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _PACKETS_NAME = re.compile(
     r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d{10,}))?(?:\.pt\.trace)?\.(?:pftrace|perfetto-trace)(?:\.gz|\.zst)?\Z"
 )
 
-# One folder per export of all ranks: torchtitan's iteration_20 or step_20.
+# folder with one export of all ranks, such as torchtitan's iteration_20 or step_20
 _STEP_FOLDER = re.compile(r"^(?:step|iteration|iter)[-_]?(?P<span>\d{1,18})\Z")
 
 
 def json_candidate(reader_id: str, path: str) -> Candidate | None:
-    """Returns the uncertain candidate of a path (relative, forward slashes), None if it is not a JSON file.
+    """Returns an uncertain candidate for a JSON file, or None for other files. ``path`` is relative, with forward
+    slashes.
 
-    PyTorch writes JSON even if the file name asks for Perfetto packets.
+    PyTorch writes JSON even if the file name has the extension of Perfetto traces.
     """
     match = _JSON_NAME.match(PurePosixPath(path).name)
     if match is None:
@@ -31,19 +32,19 @@ def json_candidate(reader_id: str, path: str) -> Candidate | None:
 
 
 def packets_candidate(reader_id: str, path: str) -> Candidate | None:
-    """Returns the uncertain candidate of a Perfetto file name, None for other names."""
+    """Returns an uncertain candidate for a Perfetto file name, or None for other names."""
     match = _PACKETS_NAME.match(PurePosixPath(path).name)
     return match and Candidate(reader_id, run_of(path), match["worker"], match["span"], (path,), certain=False)
 
 
 def run_of(path: str) -> str:
-    """Returns the folder of a path, empty if it has none."""
+    """Returns the folder of a path, or "" if it has none."""
     parent = str(PurePosixPath(path).parent)
     return "" if parent == "." else parent
 
 
 def run_and_step(path: str) -> tuple[str, str | None]:
-    """Returns run and span of a path; a folder that counts steps is the span."""
+    """Returns run and span of a path. A folder named after a step number is the span; otherwise the span is None."""
     folder = run_of(path)
     step = _STEP_FOLDER.match(PurePosixPath(folder).name)
     return (run_of(folder), step["span"]) if step else (folder, None)

@@ -1,4 +1,4 @@
-"""String ids: every text of a file once."""
+"""String interning: each distinct text of a file is stored once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from tb_plugin.formats.values import valid_unicode
 from tb_plugin.model.trace.schema import MISSING
 
 LONG_NAME, LONGEST_NAME, LONG_NAMES = 4096, 1 << 20, 16 << 20
-"""Characters: of a name that counts as long, of the longest name, and of all long names. Tables, facts and JSON
-repeat names.
+"""Limits in characters: threshold for a long name, longest name, and all long names together.
+
+Names are limited because tables and JSON repeat them.
 """
 Int32 = npt.NDArray[np.int32]
 
 
 class Ids(dict[Any, int]):
-    """value -> id of its text. A new value calls ``make`` once."""
+    """Maps values to string ids. ``make`` is called once per new value."""
 
     def __init__(self, make: Callable[[Any], int]) -> None:
         super().__init__()
@@ -34,43 +35,46 @@ class Ids(dict[Any, int]):
         return made
 
     def of(self, values: Sequence[Any]) -> Int32:
-        """Returns the ids of a column. Plain ``get`` runs first because a chunk rarely has a new text."""
+        """Returns the ids of a column. Tries plain ``get`` first, because most chunks contain no new text."""
         try:
             return int32s(tuple(map(self.get, values)))  # type: ignore[arg-type]  # None raises
         except struct.error:  # a new text gave None
             return int32s(tuple(map(self.__getitem__, values)))
-        except TypeError:  # an unhashable value, such as a list in place of a word
+        except TypeError:  # an unhashable value, such as a list where a text is expected
             ids = [self[value] if isinstance(value, Hashable) else self[as_text(value)] for value in values]
             return int32s(ids)
 
 
 class Interner:
-    """One table of texts with several lookups."""
+    """Table of distinct texts, with several lookups."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.replaced = 0  # texts with invalid bytes or characters
-        self.cut = 0  # names that were too long
+        self.replaced = 0  # number of texts with invalid bytes or characters
+        self.cut = 0  # number of names that were shortened
         self._room = LONG_NAMES
         self._positions: dict[str, int] = {}
-        # names and categories; a missing one is the empty text
+        # names and categories; missing = ""
         self.names = Ids(lambda value: self.name("" if value is None else as_text(value)))
         # process and thread ids; 7 and "7" are the same key
         self.keys = Ids(lambda value: self.text("" if value is None else as_text(value)))
-        self.words = Ids(lambda value: MISSING if value is None else self.text(as_text(value)))  # optional words
+        self.words = Ids(
+            lambda value: MISSING if value is None else self.text(as_text(value))
+        )  # optional texts; -1: missing
         self.raw = Ids(self._raw_text)  # raw JSON with normalised spacing
         self.raw[b""] = self.raw[b"null"] = MISSING
 
     def tell(self, log: IssueLog) -> None:
-        """Logs the number of changed texts."""
+        """Logs how many texts were repaired or shortened."""
         if self.replaced:
             log.add("bad_utf8", "repaired", count=self.replaced)
         if self.cut:
             log.add("long_name", "repaired", count=self.cut)
 
     def name(self, text: str) -> int:
-        """Returns the id of a name; it is shortened if it is longer than LONG_NAME and the room for long names is
-        used up.
+        """Returns the id of a name.
+
+        Names longer than LONG_NAME are shortened once long names exceed LONG_NAMES characters in total.
         """
         if len(text) > LONG_NAME:
             if len(text) > min(self._room, LONGEST_NAME):
@@ -80,7 +84,6 @@ class Interner:
         return self.text(text)
 
     def text(self, text: str) -> int:
-        """Returns the id of ``text``."""
         position = self._positions.get(text)
         if position is None:
             clean = valid_unicode(text)
@@ -93,7 +96,7 @@ class Interner:
         return position
 
     def texts_of(self, texts: Sequence[str]) -> Int32:
-        """Returns the ids of a column of texts, most of them not new."""
+        """Returns the ids of a column of texts. Fastest if no text is new."""
         try:
             return int32s(tuple(map(self._positions.get, texts)))  # type: ignore[arg-type]  # None raises
         except struct.error:
@@ -114,7 +117,7 @@ class Interner:
 
 
 def as_text(value: Any) -> str:
-    """Returns a scalar as its usual text: 7, 7.0 and "7" give "7"."""
+    """Returns a scalar as text: 7, 7.0 and "7" all become "7"."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():

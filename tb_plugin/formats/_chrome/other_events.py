@@ -1,4 +1,4 @@
-"""Counters, names, and begin and end marks: events without rows."""
+"""Events that do not become rows: counters, names, begin and end events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tb_plugin.formats._chrome.columns import Column, float64s
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Interner, as_text
-from tb_plugin.formats._chrome.pairing import matched, unended
+from tb_plugin.formats._chrome.pairing import matched_ends, unfinished_durations
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.table import CounterEvents
 
@@ -21,7 +21,7 @@ Key = tuple[str, str]
 
 
 class Counters:
-    """Values of counter events as columns."""
+    """Collects the values of counter events."""
 
     def __init__(self, interner: Interner, log: IssueLog) -> None:
         self.count = 0  # events with at least one value
@@ -34,7 +34,7 @@ class Counters:
         }
 
     def add(self, events: Sequence[ChromeEvent], series_of_events: Sequence[dict[str, Any]], time_ns: Int64) -> None:
-        """Appends counter events of one chunk and their series. Values that are not finite are counted."""
+        """Appends counter events with their series. Values that are not finite are skipped and counted."""
         if not events:
             return
         event_index = np.repeat(np.arange(len(events)), [len(series) for series in series_of_events])
@@ -62,12 +62,12 @@ class Counters:
 
 
 def _counter_name(event: ChromeEvent) -> str:
-    """Returns the name of a counter; different ids make different counters."""
+    """Returns the name of a counter. It includes the id, so counters with different ids are distinct."""
     return (event.name or "") if event.id is None else f"{event.name or ''}[{as_text(event.id)}]"
 
 
 class Names:
-    """Names and labels of processes and threads from metadata events; the last one wins."""
+    """Names and labels of processes and threads, from metadata events. The last event wins."""
 
     def __init__(self) -> None:
         self._processes: dict[str, str] = {}
@@ -77,7 +77,7 @@ class Names:
         self.thread_order: dict[Key, int] = {}  # (pid, tid) -> sort index within the process
 
     def add(self, event: ChromeEvent, name: Any, labels: Any, sort_index: Any = None) -> None:
-        """Adds a metadata event with a name, labels or a sort index."""
+        """Adds a metadata event that contains a name, labels or a sort index."""
         pid = "" if event.pid is None else as_text(event.pid)
         if event.name == "process_name" and name is not None:
             self._processes[pid] = as_text(name)
@@ -98,7 +98,6 @@ class Names:
         return names
 
     def threads(self) -> dict[Key, str]:
-        """Returns (pid, tid) -> name."""
         return self._threads
 
 
@@ -107,9 +106,10 @@ def _is_place(value: Any) -> bool:
 
 
 class Marks:
-    """Begin and end marks. They are matched by time within a thread, after the last event.
+    """Collects begin and end events. They are matched per thread by time, after the last event.
 
-    ``detached`` copies arguments out of the chunk's buffer, ``merged`` combines those of two marks.
+    ``detached`` copies arguments out of the chunk's buffer. ``merged`` combines the arguments of a begin and an end
+    event.
     """
 
     def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any], log: IssueLog) -> None:
@@ -120,23 +120,23 @@ class Marks:
         self._time = Column(np.int64)
 
     def add(self, events: Sequence[ChromeEvent], time_ns: Int64) -> None:
-        """Appends marks."""
         self._time.add(time_ns)
         for event in events:
             args = self._detached(event.args)
             self._marks.append(ChromeEvent(event.ph, event.cat, event.name, event.pid, event.tid, args=args))
 
     def take(self, last_ns: Callable[[], int]) -> tuple[list[ChromeEvent], Int64, Int64]:
-        """Returns events made of marks, their starts and durations: pairs, then begin marks without an end.
+        """Returns ranges, their starts, and their durations in nanoseconds. Matched ranges come first, then
+        unfinished ones.
 
-        Unfinished ranges last until the trace ends; ``last_ns()`` is the last time of other events. End marks without
-        an open range are skipped. Both are counted.
+        Unfinished ranges last until the end of the trace; ``last_ns()`` is the last time of other events. End
+        events without an open range are skipped. Both are logged.
         """
         marks, time = self._marks, self._time.take()
         threads: dict[Key, int] = {}
         thread = [threads.setdefault((as_text(mark.pid), as_text(mark.tid)), len(threads)) for mark in marks]
         opens = np.array([mark.ph == "B" for mark in marks], np.bool_)
-        begins, ends = matched(np.array(thread, np.int64), time, opens)
+        begins, ends = matched_ends(np.array(thread, np.int64), time, opens)
         order = np.argsort(begins)
         begins, ends = begins[order], ends[order]
         rows = []
@@ -152,6 +152,6 @@ class Marks:
             self._log.add("unfinished_range", "note", count=len(unfinished))
         if unmatched := len(marks) - 2 * len(begins) - len(unfinished):
             self._log.add("unmatched_end", "dropped", count=unmatched)
-        lasted = unended(np.array(thread, np.int64)[unfinished], time[unfinished], until)
+        lasted = unfinished_durations(np.array(thread, np.int64)[unfinished], time[unfinished], until)
         durations = np.concatenate((time[ends] - time[begins], lasted))
         return rows, np.concatenate((time[begins], time[unfinished])), durations

@@ -9,15 +9,16 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MOST_OPEN = 200
-"""Unfinished ranges per key that last until the trace ends. Later ones last until the next start: thousands of nested
-ranges would be useless and slow down every view.
+"""Maximum number of unfinished ranges per key that last until the end of the trace.
+
+Later ones end at the next start: thousands of nested ranges would be useless and slow down every view.
 """
 
 
-def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[Int64, Int64]:
-    """Returns the positions of starts and of their ends: an end closes the innermost open start of its key.
+def matched_ends(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[Int64, Int64]:
+    """Returns the indices of starts and of their ends. An end closes the innermost open start of its key.
 
-    Sorted by time; equal times stay in the given order. Unmatched ends and starts are in neither array.
+    Events are processed by time; equal times stay in the given order. Unmatched starts and ends are omitted.
     """
     count = len(key)
     if not count:
@@ -30,7 +31,7 @@ def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[
     step = np.where(opening, 1, -1)
     level = np.cumsum(step)
     level -= (level - step)[is_first][run]
-    # An unmatched end lowers the ground level of everything after it.
+    # An unmatched end lowers the base level of everything after it.
     below = run * (count + 1)
     ground = np.minimum.accumulate(np.minimum(level, 0) - below) + below
     before = np.where(is_first, 0, np.concatenate(([0], ground[:-1])))
@@ -43,8 +44,11 @@ def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[
     return order[former[pair]], order[latter[pair]]
 
 
-def unended(key: npt.NDArray[np.integer], time_ns: Int64, until_ns: int) -> Int64:
-    """Returns durations of unfinished ranges: to the end of the trace, except beyond ``MOST_OPEN`` per key."""
+def unfinished_durations(key: npt.NDArray[np.integer], time_ns: Int64, until_ns: int) -> Int64:
+    """Returns the durations of unfinished ranges, in nanoseconds.
+
+    They end at ``until_ns``, except beyond ``MOST_OPEN`` per key.
+    """
     order = np.lexsort((time_ns, key))
     ordered, begun = key[order], time_ns[order]
     nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)

@@ -22,20 +22,23 @@ _UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large", "second_e
 
 
 class Pass(Protocol):
-    """A consumer of one pass over the events of a file."""
+    """Consumes the events of a file in one pass."""
 
     log: IssueLog
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
-        """Takes decoded events; ``text_bytes`` is the text read so far. Raises NeedsDigits before any change."""
+        """Adds decoded events; ``text_bytes`` is the amount of text read so far.
+
+        May raise NeedsDigits before anything is added.
+        """
         ...
 
     def restart(self) -> None:
-        """Drops everything: a later event list replaces the one read so far."""
+        """Discards all events read so far, because a later event list replaces them."""
         ...
 
     def state(self, fraction: float) -> ReadState:
-        """Returns the progress; ``fraction`` is the share of the stored bytes that was read."""
+        """Returns the progress; ``fraction`` is the share of the stored bytes read so far."""
         ...
 
     def check(self, is_bare_list: bool) -> None:
@@ -44,7 +47,7 @@ class Pass(Protocol):
 
 
 class Passed(Protocol):
-    """Facts about a file after the pass, beside its events."""
+    """Result of a pass, without the events."""
 
     metadata: dict[str, Any]
     repaired: int
@@ -52,17 +55,20 @@ class Passed(Protocol):
 
 
 class Counted(Protocol):
-    """Byte counts of a pass, stored and uncompressed."""
+    """Stored and uncompressed bytes read in a pass."""
 
     file_bytes: int
     text_bytes: int
 
 
 @contextmanager
-def passed(
+def single_pass(
     source: Source, options: ReadOptions, reading: Pass, decode: Decode, progress: Progress
 ) -> Iterator[tuple[Document, TextStream]]:
-    """Yields the source's one file after one pass. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+    """Reads the only file of ``source`` and yields its document and stream.
+
+    Raises UnreadableTrace, StorageError, and any error from ``progress``.
+    """
     head: Mapping[str, Any] = {}
 
     def report_progress(done: float) -> None:
@@ -82,13 +88,13 @@ def passed(
 
 
 def no_events() -> UnreadableTrace:
-    """Returns the error for JSON with a list of something else than events."""
+    """Returns the error for a JSON list that does not contain events."""
     return UnreadableTrace("The list contains no trace events.", do=CHOOSE)
 
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Disables garbage collection: events form no cycles, and collecting while decoding triples the time."""
+    """Disables garbage collection. Events form no cycles, and collecting during decoding would triple the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -99,18 +105,16 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """Counts of the events of a pass."""
-
     decoded: int  # decoded events
     loaded: int
-    unknown: Mapping[str, int]  # events without a meaning by category
-    outside: int = 0  # outside the requested window
+    unknown: Mapping[str, int]  # number of events of unknown category, by category
+    outside: int = 0  # number of events outside the requested window
 
 
 def report_of(reader_id: str, document: Passed, stream: Counted, log: IssueLog, tally: Tally) -> ReadReport:
-    """Returns the report of the read. Unknown categories are added to the log."""
+    """Returns the report of a read. Logs unknown categories."""
     for category, count in tally.unknown.items():
-        text = f"events of the unknown category '{category}' were loaded without a meaning"
+        text = f"events of the unknown category '{category}' were loaded, but their type is unknown"
         log.add("unknown_category", "unknown", count=count, text=text)
     issues = log.issues()
     dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")

@@ -1,8 +1,8 @@
-"""Repair of the JSON of one damaged event (or header).
+"""Repair of damaged JSON: one event, or the metadata.
 
-Two stages, both linear in the text. The first trusts the string boundaries and fixes control characters, backslashes,
-half surrogates, bare N/A and NaN. The second handles unescaped and missing quotes: it walks the grammar and decides
-by the following text whether a quote ends a string.
+There are two stages; both take linear time. The first trusts string boundaries. It fixes control characters,
+backslashes, lone surrogates, and bare N/A and NaN. The second handles missing and unescaped quotes: it parses the
+grammar and uses the following text to decide whether a quote ends a string.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import re
 
 import msgspec
 
-MAX_MEND_BYTES = 4 << 20  # longer text is skipped: hostile text would take hundreds of times its size
-MAX_WALK_CHARS = 1 << 20  # the second stage takes Python time per token; real events are shorter
+MAX_MEND_BYTES = (
+    4 << 20
+)  # longer text is skipped, because malicious text could take hundreds of times its size in memory
+MAX_WALK_CHARS = 1 << 20  # limit for the second stage, which is slow; real events are shorter
 _MAX_DEPTH = 64
 
-# A string, an unclosed string up to the end of the text (keeps this linear), or a bare word in place of a value.
+# A string, an unclosed string up to the end of the text (for linear time), or a bare word used as a value.
 _TOKEN = re.compile(
     r'"(?P<string>[^"\\]*+(?:\\.[^"\\]*+)*+)"|"[\s\S]*|(?P<word>-?\b(?:nan|inf(?:inity)?|none|undefined|true|false|null|N/A)\b)',
     re.DOTALL | re.IGNORECASE,
@@ -31,14 +33,14 @@ _SURROGATE = re.compile(
 
 
 class Repaired(msgspec.Struct):
-    """A text that should now be JSON, and its repairs (codes of issues.TEXTS)."""
+    """Text that should now be valid JSON, and the repairs made (codes of issues.TEXTS)."""
 
     text: str
     reasons: set[str] = msgspec.field(default_factory=set)
 
 
 def decode_text(raw: bytes) -> Repaired:
-    """Decodes UTF-8, with replacement characters for invalid bytes."""
+    """Decodes UTF-8, replacing invalid bytes."""
     try:
         return Repaired(raw.decode("utf-8"))
     except UnicodeDecodeError:
@@ -46,7 +48,7 @@ def decode_text(raw: bytes) -> Repaired:
 
 
 def mend_tokens(text: str) -> Repaired:
-    """Repairs tokens, the first stage."""
+    """Repairs tokens (first stage)."""
     reasons: set[str] = set()
 
     def mend(match: re.Match[str]) -> str:
@@ -64,7 +66,7 @@ def mend_tokens(text: str) -> Repaired:
 
 
 def mend_string(inside: str, reasons: set[str]) -> str:
-    """Returns the text between two quotes as valid JSON string content."""
+    """Returns the text between two quotes as valid JSON string content. Adds the repairs to ``reasons``."""
     if "\\" in inside:
         inside = _mend_backslashes(inside, reasons)
     if _CONTROL.search(inside):
@@ -75,8 +77,8 @@ def mend_string(inside: str, reasons: set[str]) -> str:
 
 def _mend_backslashes(inside: str, reasons: set[str]) -> str:
     if any(match[0] == "\\" for match in _ESCAPE.finditer(inside)):
-        # One escape that JSON does not have proves that the writer escapes nothing: in C:\temp\Users the \t is as raw
-        # as the \U. Pairs and escaped quotes stay, because raw paths do not contain them.
+        # One invalid escape proves that the writer does not escape backslashes: in C:\temp\Users, \t is as raw as \U.
+        # Double backslashes and escaped quotes are kept, because raw paths do not contain them.
         reasons.add("bad_escape")
         return re.sub(r'\\(["\\])|\\', lambda match: match[0] if match[1] else "\\\\", inside)
 
@@ -96,7 +98,7 @@ _FURTHER_KEY = re.compile(r'"\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:
 
 
 def mend_name_line(text: str) -> Repaired | None:
-    """Repairs quotes inside a name that has a line to itself. Returns None without such a line or quote."""
+    """Escapes quotes inside a name that has its own line. Returns None if there is no such line or quote."""
     line = _NAME_LINE.search(text)
     if line is None or '"' not in line[2] or _FURTHER_KEY.search(line[2]):
         return None
@@ -116,7 +118,7 @@ def _escape_quotes(inside: str, reasons: set[str]) -> str:
 
 
 def walk(text: str) -> Repaired | None:
-    """Walks the grammar, the second stage. Returns None if the text is no object even by the lenient grammar."""
+    """Repairs quotes by parsing the grammar (second stage). Returns None if the text is not an object."""
     if len(text) > MAX_WALK_CHARS:
         return None
     try:
@@ -134,9 +136,9 @@ class _NotJson(Exception):
 
 _SPACE = re.compile(r"\s*")
 _KEY_END = re.compile(r'"\s*:')
-# A quote ends a member's value if a key or the end of its object follows, and an element if another value or the end of
-# its array follows. The key after it is bounded to keep the search linear. Possessive, because two adjacent runs of
-# spaces would be tried against each other.
+# A quote ends the value of a member if a key or the end of its object follows. It ends an array element if another
+# value or the end of the array follows. The length of the key is limited, for linear time. Quantifiers are possessive,
+# to avoid backtracking between adjacent runs of spaces.
 _VALUE_END = re.compile(r'"(?=\s*+(?:,\s*+"?[^"\n,{}\[\]]{1,80}+"\s*+:|(?:,\s*+)?\}\s*+(?:[,}\]]|\Z)))')
 _ELEMENT_END = re.compile(r'"(?=\s*+(?:,\s*+["\d\[{\-]|(?:,\s*+)?\]\s*+(?:[,}\]]|\Z)))')
 _EVENT_START = re.compile(r'\{\s*"ph"\s*:\s*"')
@@ -147,7 +149,7 @@ _WORD = re.compile(r"-?(?:[A-Za-z]{1,10}|N/A)(?=[\s,\]}]|$)")
 
 
 class _Walker:
-    """Recursive descent over damaged JSON that writes valid JSON to ``pieces``."""
+    """Recursive-descent parser for damaged JSON. Writes valid JSON to ``pieces``."""
 
     def __init__(self, text: str) -> None:
         self.pieces: list[str] = []
@@ -181,7 +183,7 @@ class _Walker:
         self._at += consumed
 
     def _separated(self, closing: str, first: bool) -> bool:
-        """Consumes the separator before a member or element. Returns False if the container is closed instead."""
+        """Consumes the separator before a member or element. Returns False if the container ends instead."""
         commas = 0
         while self._peek() == ",":
             self._at += 1
@@ -234,7 +236,7 @@ class _Walker:
             raise _NotJson
         inside = self._text[start : found.start()]
         if _EVENT_START.search(inside):
-            raise _NotJson  # two events interleaved, not a name with quotes
+            raise _NotJson  # these are two interleaved events, not a name with quotes
         if '"' in inside:
             inside = _escape_quotes(inside, self.reasons)
         if re.search(r"(?<!\\)(?:\\\\)*\\$", inside):  # a raw backslash before the closing quote

@@ -1,8 +1,7 @@
-"""The slow path: event-by-event decoding of a damaged stretch.
+"""Slow path: event-by-event decoding of damaged text.
 
-The text is cut wherever one event seems to end and another to start, in any state of its quotes, so that a damaged
-event does not affect its neighbours. A cut inside an event (arguments may contain lists of objects) is undone by
-joining the pieces.
+The text is split wherever one event seems to end and another to start, even inside strings, so that a damaged event
+does not affect its neighbours. If the split was inside an event, its pieces are joined again.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from tb_plugin.formats._chrome.repair import MAX_MEND_BYTES, Repaired, decode_te
 from tb_plugin.model.trace.report import Outcome
 
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"
-# Commas separate events; if commas are missing, the second text must at least look like an event.
+# Events are separated by commas. Without a comma, the following text must look like an event.
 _BOUNDARY = re.compile(rb"\}\s*(?:(?:,\s*)+(?=\{)|(?=\{\s*\"(?:" + _KEYS + rb')"\s*:))')
-# possible end of an event list: an event's brace, and a bracket followed by a member, a brace or nothing
+# possible end of an event list: closing brace of an event, then a bracket followed by a member, a brace or nothing
 LIST_END = re.compile(rb'\}[\s,]*\](?=\s*(?:,\s*"|\}|$))')
 _RESTART = re.compile(rb'\{\s*"(?:ph|cat|name)"\s*:')
-# Matching the unclosed string at the end keeps this linear.
+# An unclosed string at the end is matched as well, for linear time.
 _STRUCTURE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|[{}\[\]]|"', re.DOTALL)
 
-CONCATENATED_DOCUMENTS = 64  # pieces of one event; decisions look ahead this far, at any chunk size
+CONCATENATED_DOCUMENTS = 64  # maximum pieces of one event; also the lookahead, whatever the chunk size
 _MAX_RESTARTS = 8
 
 Decode = Callable[[bytes], Sequence[Any]]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A problem at one place; an event may have several."""
+    """A problem at one offset. An event may have several."""
 
     code: str
     outcome: Outcome
@@ -44,7 +43,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct):
-    """Result of a stretch."""
+    """Events and problems of a damaged piece of text."""
 
     events: list[Any] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
@@ -54,7 +53,7 @@ class Taken(msgspec.Struct):
 
 
 class Segments:
-    """Decodes a damaged stretch; create one per stretch."""
+    """Decodes one damaged piece of text."""
 
     def __init__(self, data: bytearray, first: int, final: bool, decode: Decode) -> None:
         self._text = bytes(data[first:])
@@ -71,7 +70,7 @@ class Segments:
         self._last_end = len(self._text.rstrip(b" \t\r\n,"))
 
     def take(self) -> Taken:
-        """Returns all events up to the end of the list, or up to where more text is needed to decide."""
+        """Returns all events up to the end of the list, or up to the point where more text is needed."""
         taken = Taken(end=self._first)
         position, count = 0, len(self._starts)
         while position < count:
@@ -99,7 +98,7 @@ class Segments:
             return None
 
     def _close_list(self, start: int, end: int, taken: Taken) -> bool:
-        """Takes the event before the list's bracket, if the list ends inside this piece."""
+        """Adds the last event of the list if the list ends inside this piece. Returns False otherwise."""
         closings = list(LIST_END.finditer(self._text, start, end))[:_MAX_RESTARTS]
         for find in (self._decoded_as_is, self._repaired_event):
             for closing in closings:
@@ -116,7 +115,7 @@ class Segments:
         return events is not None
 
     def _join(self, position: int, taken: Taken) -> int:
-        """Joins the pieces of an event that was cut inside. Returns the position after its last piece, or 0."""
+        """Joins the pieces of one event. Returns the index after its last piece, or 0."""
         start, last = self._starts[position], min(position + CONCATENATED_DOCUMENTS, len(self._ends) - 1)
         depth = 0
         for match in _STRUCTURE.finditer(self._text, start, self._ends[last]):
@@ -138,7 +137,10 @@ class Segments:
         return 0
 
     def _repair_piece(self, position: int, taken: Taken) -> int:
-        """Repairs one piece. Returns the next position, or 0. A piece of a cut event has open brackets and stays."""
+        """Repairs one piece.
+
+        Returns the next index, or 0 if the repair fails, for example because brackets are open.
+        """
         start, end = self._starts[position], self._ends[position]
         text = self._text[start:end]
         if text.strip(b" \t\r\n,") and not self._repaired_event(text, start, taken):
@@ -147,7 +149,7 @@ class Segments:
         return position + 1
 
     def _skip_piece(self, position: int, taken: Taken) -> int:
-        """Skips one piece, after salvaging its intact events. Returns the next position."""
+        """Skips one piece, but adds the intact events inside it. Returns the next index."""
         start, end = self._starts[position], self._ends[position]
         text = self._text[start:end]
         taken.end = self._first + end
@@ -158,7 +160,7 @@ class Segments:
         return position + 1
 
     def _salvage(self, text: bytes, start: int, taken: Taken) -> None:
-        """Adds intact events inside a damaged piece: between garbage, or where two writers interleaved."""
+        """Adds intact events inside a damaged piece, for example between garbage or where two writers interleaved."""
         starts = [match.start() for match in _RESTART.finditer(text)][-_MAX_RESTARTS:]
         for begin, end in itertools.pairwise([*starts, len(text)]):
             brace = text.rfind(b"}", begin, end)
@@ -169,7 +171,6 @@ class Segments:
                 taken.events.extend(found[0])
 
     def _repaired_event(self, text: bytes, start: int, taken: Taken) -> bool:
-        """Adds the event of ``text`` after repair. Returns False if it cannot be repaired."""
         found = repaired_json(text.rstrip(b" \t\r\n,"), self._decoded)
         if found is None:
             return False
@@ -181,11 +182,15 @@ class Segments:
         return True
 
 
-_REPAIRS: tuple[Callable[[str], Repaired | None], ...] = (mend_tokens, mend_name_line, walk)  # mildest first
+_REPAIRS: tuple[Callable[[str], Repaired | None], ...] = (
+    mend_tokens,
+    mend_name_line,
+    walk,
+)  # the mildest repair comes first
 
 
 def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, set[str]] | None:
-    """Returns the value of ``decoded`` after the mildest repair that works, and the repairs; None if none works."""
+    """Returns the decoded value and the repairs made, or None if no repair works. Milder repairs are tried first."""
     if len(text) > MAX_MEND_BYTES:
         return None
     utf8 = decode_text(text)
@@ -206,7 +211,7 @@ def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, se
 
 
 def _with_usual_types(text: bytes) -> bytes | None:
-    """Returns an event with fields of unexpected type converted, None if it is not a JSON object."""
+    """Returns an event with unexpected field types converted, or None if it is not a JSON object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

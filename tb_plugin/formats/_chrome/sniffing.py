@@ -10,25 +10,25 @@ EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _TIME_UNIT = re.compile(rb'"displayTimeUnit"\s*:')
 _LIST_START = re.compile(rb"\[[\s,]*")
 _FLAT_EVENT = re.compile(rb'\{[^{}\[\]]{0,4096}?"ph"\s*:\s*"')  # the start of a truncated or damaged event
-HEAD_BYTES = 64 * 1024  # bytes of a file that are examined
+HEAD_BYTES = 64 * 1024  # number of bytes at the start of a file that are examined
 _JSON = json.JSONDecoder()
 
 
-def beginning(head: bytes) -> bytes:
-    """Returns the text without a byte order mark and leading space."""
+def text_start(head: bytes) -> bytes:
+    """Returns the text without byte order mark and leading whitespace."""
     return head.removeprefix(BOM).lstrip()
 
 
 def has_events(head: bytes) -> bool:
-    """Returns True for an object with an event list, a bare list of events, or consecutive events."""
-    text = beginning(head)
+    """Returns True for an object with an event list, a bare list of events, or a sequence of events."""
+    text = text_start(head)
     if bracket := _LIST_START.match(text):
         return is_event(text[bracket.end() :])
     return text.startswith(b"{") and (EVENT_LIST.search(text) is not None or is_event(text))
 
 
 def is_event(text: bytes) -> bool:
-    """Returns True for a text that starts with an event; fields have any order, and values may be nested."""
+    """Returns True if the text starts with an event. Fields may have any order, and values may be nested."""
     if not text.startswith(b"{"):
         return False
     try:
@@ -39,5 +39,5 @@ def is_event(text: bytes) -> bool:
 
 
 def speaks_of_time(head: bytes) -> bool:
-    """Returns True for an object with a display time unit whose event list comes later."""
-    return beginning(head).startswith(b"{") and _TIME_UNIT.search(head) is not None
+    """Returns True for an object with ``displayTimeUnit`` whose event list comes later."""
+    return text_start(head).startswith(b"{") and _TIME_UNIT.search(head) is not None

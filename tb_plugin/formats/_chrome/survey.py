@@ -1,8 +1,8 @@
-"""Survey of a trace too large to load: bounds, steps, density.
+"""Survey of a trace too large to load: time bounds, steps, text per time range.
 
-A survey stores three numbers per launch and four per device event (their match gives the end of a step on the
-device), the steps, and the amount of text in at most MAX_CELLS time ranges. Dialects define which events are
-launches, device work and steps.
+A survey stores the steps, three numbers per launch, four per device event, and the amount of text in up to
+MAX_CELLS time ranges. Matched launches and device events give the end of each step on the device. Dialects define
+which events are launches, device work and steps.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
 
 MAX_CELLS = 16_384
-_MIN_SHIFT = 10  # initial cell length: 2**10 ns
-DURATIONS = ("X", "B", "E")  # phases of ranges and their marks
+_MIN_SHIFT = 10  # initial bin width: 2**10 ns
+DURATIONS = ("X", "B", "E")  # phases of ranges, and of their begin and end events
 _STEP = "ProfilerStep#"
 
 
 class Surveying:
-    """One survey in progress: a sink of the document."""
+    """A survey in progress, which receives the events of the document."""
 
-    has_arrows: bool = False  # ``add_arrows`` receives arrows
+    has_arrows: bool = False  # whether ``add_arrows`` is called
 
     def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
         self.log = IssueLog()
@@ -59,7 +59,7 @@ class Surveying:
         self._restart_at(0)
 
     def restart(self) -> None:
-        """Drops everything: a later event list replaces the one surveyed so far."""
+        """Discards all events surveyed so far, because a later event list replaces them."""
         self._restart_at(self._text_bytes)
 
     def _restart_at(self, text_bytes: int) -> None:
@@ -71,8 +71,7 @@ class Surveying:
         self.work = LinkedWork(self._patterns)
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
-        """Takes decoded events from the document."""
-        # Names of processes and threads have the time of the export.
+        # Events that name processes and threads are excluded: their time is the time of the export.
         timed, starts = Times(digits).starts([event for event in events if event.ph != "M"])
         is_row = np.array([event.ph in DURATIONS and self.is_range(event) for event in timed], np.bool_)
         rows = timed if is_row.all() else [event for event, chosen in zip(timed, is_row, strict=True) if chosen]
@@ -89,25 +88,24 @@ class Surveying:
             self.add_arrows([timed[i] for i in ends], starts[ends])
 
     def is_range(self, event: Any) -> bool:
-        """Returns False for events that only look like ranges."""
+        """Returns False for instants that were written as ranges."""
         return True
 
     def add_names(self, events: Sequence[Any]) -> None:
-        """Takes names of processes and threads."""
+        """Adds names of processes and threads."""
 
     def add_rows(self, rows: Sequence[Any], start: Int64, dur: Int64) -> None:
-        """Takes the ranges of one chunk; implemented by a dialect."""
+        """Adds the ranges of one chunk. Each dialect implements this."""
         raise NotImplementedError
 
     def add_arrows(self, ends: Sequence[Any], start: Int64) -> None:
-        """Takes starts and ends of arrows of one chunk."""
+        """Adds the starts and ends of arrows in one chunk."""
 
     def linked(self) -> LinkedWork:
-        """Returns launches, work and steps; called once, after the last event."""
+        """Returns launches, device work and steps. Called once, after the last event."""
         return self.work
 
     def state(self, fraction: float) -> ReadState:
-        """Returns the progress."""
         return ReadState(fraction, self._events, {})
 
     def check(self, is_bare_list: bool) -> None:
@@ -116,7 +114,6 @@ class Surveying:
             raise no_events()
 
     def finish(self) -> Survey:
-        """Returns the survey."""
         cells, cell_bytes, median = self._cells.take()
         origin, end = self.bounds.take(median)
         linked = self.linked()
@@ -144,7 +141,7 @@ class Surveying:
 
 
 class LinkedWork:
-    """Launches and device work with their links, and annotated steps."""
+    """Launches and device work with their correlation ids, and annotated steps."""
 
     def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
         self._patterns = patterns
@@ -159,16 +156,15 @@ class LinkedWork:
         self._steps: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
 
     def add_launches(self, correlation: Int64, start: Int64, end: Int64) -> None:
-        """Takes calls that launch work."""
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._launches[name].add(column)
 
     def add_work(
         self, correlation: Int64, start: Int64, end: Int64, stream: Int32, requested: Int64 | None = None
     ) -> None:
-        """Takes device work; ``stream`` numbers its stream.
+        """Adds device work; ``stream`` identifies the stream.
 
-        ``requested`` is the time at which the program requested the work, -1 for its launch: given for all work or for
+        ``requested``: time of the program's request for the work, -1 = use the launch. Pass it for all work or for
         none.
         """
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
@@ -181,7 +177,7 @@ class LinkedWork:
             self._requested.add(requested)
 
     def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.bool_]) -> None:
-        """Takes the steps among ranges; ``good`` marks possible steps."""
+        """Adds the ranges that annotate steps. ``good`` flags the rows to consider."""
         for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
             event = rows[i]
             found = STEP_NAME.match(event.name or "")
@@ -193,7 +189,7 @@ class LinkedWork:
     def _add_marks(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.intp]) -> None:
         if not self._patterns:
             return
-        # There are few distinct names: each is checked once.
+        # There are few distinct names, so each is checked once.
         texts = pa.array([rows[i].name or "" for i in good.tolist()], pa.large_string()).dictionary_encode()
         at = good[marking(texts.dictionary, self._patterns)[texts.indices.to_numpy()]]
         some = [rows[i] for i in at.tolist()]
@@ -216,8 +212,9 @@ class LinkedWork:
         return iterations(Marks(columns["thread"], columns["start"], columns["end"], first[of], served.take(of)))
 
     def steps(self) -> tuple[Steps, int]:
-        """Returns steps in file times, as ``assemble`` finds them, and the longest time from a launch to the end of
-        its work.
+        """Returns the steps in file times, and the longest time from a launch to the end of its work.
+
+        Steps are found as in ``assemble``.
         """
         launches = {name: column.take() for name, column in self._launches.items()}
         order = np.argsort(launches["start"], kind="stable")
@@ -248,7 +245,7 @@ class LinkedWork:
 
 
 class Cells:
-    """Text and events per time range; the ranges grow with the covered time."""
+    """Histogram of text and events over time. Bins become wider as the covered time grows."""
 
     def __init__(self) -> None:
         self._shift = _MIN_SHIFT
@@ -258,11 +255,11 @@ class Cells:
 
     @property
     def width(self) -> int:
-        """Returns the length of a cell, nanoseconds."""
+        """Returns the width of a bin in nanoseconds."""
         return 1 << self._shift
 
     def add(self, start: Int64, text_bytes: int) -> None:
-        """Distributes the text of a chunk over its events."""
+        """Distributes the text of a chunk evenly over its events."""
         if not len(start):
             return
         cells, counts = np.unique(start >> self._shift, return_counts=True)
@@ -276,7 +273,10 @@ class Cells:
             self._merge(self._cells >> 1, self._bytes, self._events)
 
     def take(self) -> tuple[Int64, Int64, int]:
-        """Returns starts and text of the cells by time, and the median start of events."""
+        """Returns the start of each bin, the bytes of text in it, and the median event start.
+
+        Bins are sorted by time.
+        """
         begins = self._cells << self._shift
         cumulative = np.cumsum(self._events)
         median = int(begins[np.searchsorted(cumulative, cumulative[-1] / 2)]) if len(cumulative) else 0
@@ -289,14 +289,13 @@ class Cells:
 
 
 class Bounds:
-    """First start and last end of all rows; times up to 0 are separate until they prove plausible."""
+    """First start and last end of all rows. Times <= 0 are tracked separately, because they may be invalid."""
 
     def __init__(self) -> None:
         self._first: dict[bool, int] = {}
         self._last: dict[bool, int] = {}
 
     def add(self, start: Int64, end: Int64) -> None:
-        """Widens the bounds."""
         for positive in (True, False):
             chosen = (start > 0) == positive
             if chosen.any():
@@ -305,6 +304,6 @@ class Bounds:
                 self._last[positive] = max(last, self._last.get(positive, last))
 
     def take(self, median: int) -> tuple[int, int]:
-        """Returns file times of the first start and the last end; ``median`` is the median start of events."""
+        """Returns the first start and the last end, in file times. ``median``: median start of events."""
         sides = [side for side in self._first if side or median <= LONG]
         return min((self._first[s] for s in sides), default=0), max((self._last[s] for s in sides), default=0)

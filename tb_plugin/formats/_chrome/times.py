@@ -1,8 +1,8 @@
-"""Exact conversion of microsecond texts to integer nanoseconds.
+"""Exact conversion of microseconds to integer nanoseconds.
 
-A float64 holds every nanosecond only below 2^43 us. There its error is under half a nanosecond, so rounding the
-fraction gives the written digits. ``value * 1000`` would not: above 2^42 us the product is rounded to half a
-nanosecond. Epoch microseconds (1.7e15) are far larger and need the digits.
+Below 2^43 us, a float64 is accurate to half a nanosecond, so rounding its fraction restores the digits in the file.
+``value * 1000`` would not: above 2^42 us, the product is rounded to half a nanosecond. Microseconds since 1970
+(1.7e15) are far larger and are read as text.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ _DOT, _SPACE, _ZERO, _NINE = b". 09"
 
 
 class NeedsDigits(Exception):
-    """Floats cannot hold the nanoseconds of these times: decode them again as digits."""
+    """Floats cannot represent these times to the nanosecond. Decode them again as raw digits."""
 
 
 def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
-    """Returns nanoseconds of JSON numbers (or number strings), and the count clamped to 64 bits. Raises NeedsDigits."""
+    """Returns nanoseconds from JSON numbers (or numbers as text), and how many were clamped to 64 bits.
+
+    Raises NeedsDigits.
+    """
     if not values:
         return np.empty(0, np.int64), 0
     if isinstance(values[0], str):  # written by Ascend's tools
@@ -54,12 +57,14 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
-    """Returns nanoseconds of raw JSON numbers, and the count clamped to 64 bits."""
+    """Returns nanoseconds from raw JSON numbers, and how many were clamped to 64 bits."""
     if not texts:
         return np.empty(0, np.int64), 0
     joined = b" ".join(texts) + b" "
     if joined.startswith(b'"'):
-        joined = joined.replace(b'"', b"")  # inside raw JSON a quote follows a backslash, which is no digit
+        joined = joined.replace(
+            b'"', b""
+        )  # quotes inside a string follow a backslash, so such text is still not a number
     found = _three_decimals(joined, len(texts))
     if found is not None:
         return found, 0
@@ -67,7 +72,7 @@ def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
-    """Returns nanoseconds of texts and the clamped count; texts with three decimals are converted at once."""
+    """Returns nanoseconds and the number of clamped values. Texts with three decimals take a fast path."""
     found = from_texts(values)
     if found is not None:
         return found, 0
@@ -87,8 +92,8 @@ def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def from_texts(values: Sequence[str]) -> Int64 | None:
-    """Returns nanoseconds of texts that all have three decimals, else None."""
-    for ending in ("", "\t"):  # with a tab, spreadsheets treat a number as text
+    """Converts microseconds with exactly three decimals to nanoseconds. Returns None if any text has another form."""
+    for ending in ("", "\t"):  # tools append a tab so that spreadsheets treat the number as text
         try:
             joined = " ".join(values).encode("ascii").replace(f"{ending} ".encode(), b" ")
         except (TypeError, UnicodeEncodeError):
@@ -100,8 +105,9 @@ def from_texts(values: Sequence[str]) -> Int64 | None:
 
 
 def _three_decimals(joined: bytes, count: int) -> Int64 | None:
-    """Returns nanoseconds of ``count`` texts with a space after each, if all have three decimals as in Kineto; else
-    None.
+    """Converts ``count`` space-terminated texts with exactly three decimals (as in Kineto).
+
+    Returns None for any other form.
     """
     letters = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(letters == _SPACE)
@@ -109,7 +115,7 @@ def _three_decimals(joined: bytes, count: int) -> Int64 | None:
     digits = np.count_nonzero((letters >= _ZERO) & (letters <= _NINE))
     if not len(dots) == len(ends) == count or len(joined) != digits + 2 * count:
         return None
-    # Epoch times have 19 digits, which always fit 64 bits, and 63 bits until 2262.
+    # Nanoseconds since 1970 have 19 digits. They fit into 64 bits, and into 63 bits until 2262.
     if not np.all(ends - dots == 4) or int(np.diff(ends, prepend=-1).max()) > 21:
         return None
     whole = np.fromstring(joined.replace(b".", b"").decode(), dtype=np.uint64, sep=" ")
@@ -123,7 +129,7 @@ def _one_by_one(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def nanoseconds(value: Any) -> int:
-    """Returns a time in microseconds as nanoseconds, rounded to the nearest. Raises NeedsDigits, ValueError."""
+    """Converts microseconds to nanoseconds, rounded to the nearest integer. Raises NeedsDigits, ValueError."""
     if isinstance(value, int):
         return value * 1000
     if isinstance(value, float):
@@ -135,7 +141,7 @@ def nanoseconds(value: Any) -> int:
         number = Decimal(str(value).strip())
         if not number.is_finite():
             raise ValueError(value)
-        if number.adjusted() > 20:  # far beyond 64 bits: avoid the power of ten
+        if number.adjusted() > 20:  # far beyond 64 bits: do not compute a huge power of ten
             return (INT64_MAX + 1) * (-1 if number < 0 else 1)
         return int(number.scaleb(3, _ROUND).quantize(Decimal(1), context=_ROUND))
     except InvalidOperation as error:
@@ -143,7 +149,7 @@ def nanoseconds(value: Any) -> int:
 
 
 def is_time(value: Any) -> bool:
-    """Returns True if ``value`` (JSON or raw JSON) is a time."""
+    """Returns True if ``value`` (JSON or raw JSON) is a valid time."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value == value and value not in (float("inf"), float("-inf"))
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""Events of a chunk that belong to a time window.
+"""Selection of the events in a time window, chunk by chunk.
 
-Other events are counted and dropped before they cost memory.
+Other events are counted and dropped immediately, to save memory.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.events import ChromeEvent
-from tb_plugin.model.trace.order import FAR, touching
+from tb_plugin.model.trace.order import FAR, overlaps_range
 from tb_plugin.model.trace.table import Window
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 Near = Callable[[Sequence[Any]], tuple[Bool, Bool]]
-"""Flags of events that may be launches, and of events that may be device work."""
+"""Returns two boolean masks: events that may be launches, and events that may be device work."""
 
 Each = TypeVar("Each", bound=ChromeEvent)
 
 
 class Cut:
-    """Selects events that overlap a window, and launches and device work that may belong to it.
+    """Selects events that overlap a time window, and nearby launches and device work that may be linked to it.
 
-    The final decision needs the whole file: ``assemble`` drops the others.
+    ``assemble`` makes the final selection, because links are known only after the whole file was read.
     """
 
     def __init__(self, window: Window, near: Near, arrow_lag_ns: int = 0) -> None:
-        # dropped rows, allocator events and counters; arrows always count as events without a duration
+        # number of dropped rows, allocator events and counters; arrows are not included
         self.outside = 0
         self._begin = window.origin_ns + window.begin_ns
         self._end = window.origin_ns + window.end_ns
@@ -40,14 +40,14 @@ class Cut:
         self._arrow_lag = arrow_lag_ns
 
     def rows(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> tuple[Sequence[Each], Int64, Int64]:
-        """Returns the duration events inside, with their times."""
+        """Returns the selected duration events with their starts and durations."""
         keep = self.keeps(events, start_ns, dur_ns)
-        return chosen(events, keep), start_ns[keep], dur_ns[keep]
+        return flagged_events(events, keep), start_ns[keep], dur_ns[keep]
 
     def keeps(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> Bool:
-        """Returns flags of the duration events inside; the others are counted."""
+        """Returns a boolean mask of the selected duration events. The others are counted."""
         end_ns = start_ns + np.clip(dur_ns, 0, FAR)
-        keep = touching(start_ns, end_ns, self._begin, self._end)
+        keep = overlaps_range(start_ns, end_ns, self._begin, self._end)
         before = (end_ns <= self._begin) & (start_ns >= self._begin - self._lag)
         after = (start_ns >= self._end) & (start_ns < self._end + self._lag)
         near = np.flatnonzero((before | after) & ~keep)
@@ -58,22 +58,21 @@ class Cut:
         return keep
 
     def moments(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
-        """Returns the allocator events or counters inside, with their times."""
+        """Returns the allocator events or counters in the window, with their times."""
         keep = self.is_inside(time_ns)
         self.outside += int((~keep).sum())
-        return chosen(events, keep), time_ns[keep]
+        return flagged_events(events, keep), time_ns[keep]
 
     def arrows(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
-        """Returns the arrow ends inside, with their times."""
+        """Returns the arrow ends in or near the window, with their times."""
         keep = self.is_inside(time_ns, self._arrow_lag)
-        return chosen(events, keep), time_ns[keep]
+        return flagged_events(events, keep), time_ns[keep]
 
     def is_inside(self, time_ns: Int64, lag_ns: int = 0) -> Bool:
-        """Returns flags of the moments inside the window, or at most ``lag_ns`` from it."""
+        """Returns a boolean mask of the times inside the window or within ``lag_ns`` of it."""
         found: Bool = (time_ns >= self._begin - lag_ns) & (time_ns < self._end + lag_ns)
         return found
 
 
-def chosen(events: Sequence[Each], keep: Bool) -> Sequence[Each]:
-    """Returns the flagged events."""
+def flagged_events(events: Sequence[Each], keep: Bool) -> Sequence[Each]:
     return events if keep.all() else [events[i] for i in np.flatnonzero(keep).tolist()]

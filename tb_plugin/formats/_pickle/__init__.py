@@ -1,1 +1,1 @@
-"""Pickles of plain data, read without executing anything (decision 16)."""
+"""Safe reading of pickles with plain data; no code is executed (decision 16)."""

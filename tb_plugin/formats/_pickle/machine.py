@@ -1,9 +1,8 @@
-"""Opcode machine for pickles of containers, numbers and texts.
+"""Interpreter for pickles of containers, numbers and texts.
 
-The machine imports, calls and builds nothing else. The format is that of Python's ``pickletools``. An opcode outside
-the table ends the read: opcodes that name or call code are refused by name, others count as damage. Long lists
-(events, segments) go to a sink during the read. Runs of events of one shape are decoded by ``scan`` without the
-machine.
+It supports a fixed table of opcodes of Python's pickle format (see ``pickletools``). Opcodes that import or call
+code raise UnreadableTrace, other unknown opcodes count as damage. Items of long lists (events, segments) go to a
+sink during the read. Runs of similar events are decoded by ``scan``, a fast path.
 """
 
 from __future__ import annotations
@@ -15,60 +14,64 @@ from typing import Any, NamedTuple, Protocol
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._pickle.memo import Memo
-from tb_plugin.formats._pickle.opcodes import fill, name_of, number_of, text_of, unescaped
+from tb_plugin.formats._pickle.opcodes import fill, name_of, number_of, text_of, unescape
 
-EVENTS = "events"  # long lists that a sink may take directly from the buffer
-BATCH = 1024  # items of a long list in memory
+EVENTS = "events"  # role of long lists that a sink may read directly from the buffer
+BATCH = 1024  # maximum number of items of a long list in memory
 MAX_TEXT = 64 * 1024 * 1024
-MAX_TEXT_LENGTH = 128 * 1024  # bytes of a text that are decoded: no reader needs more
-MAX_INTEGER = 32  # bytes of a number; larger ones are no value of a column
+MAX_TEXT_LENGTH = 128 * 1024  # maximum number of bytes decoded per text
+MAX_INTEGER = 32  # bytes of a number; larger ones do not fit into any column
 FREE_WORDS, WORDS_PER_BYTE, WORDS_PER_STORED_BYTE = 16 << 20, 4, 64
-"""Words of 8 bytes for objects: free, and per byte of the pickle and of its archive (the smaller limit applies).
-Objects of snapshots and dumps take up to 2 per byte.
+"""Memory limit for objects, in words of 8 bytes: base allowance, per byte of the pickle, per byte of the archive.
+
+The smaller of the last two limits applies. Objects of snapshots and dumps need up to 2 words per byte.
 """
-MAX_NUMBER_TEXT = 400  # digits of a number in text form
-MAX_NESTED = 16  # open lists around a list that decide its role; real files have five
-MAX_DEPTH = 10_000  # open containers; real files have six
+MAX_NUMBER_TEXT = 400  # maximum number of digits in the text of a number
+MAX_NESTED = 16  # maximum number of enclosing lists considered for the role of a list; real files have five
+MAX_DEPTH = 10_000  # maximum number of open containers; real files have six
 _PROTOCOL = 5
 _BLOCK = 4 * 1024 * 1024
-_MARGIN = 64 * 1024  # bytes of lookahead, if the file has as many
+_MARGIN = 64 * 1024  # bytes of lookahead, unless the file is shorter
 _CODE_NAMES = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
 _EXTERNAL = {"PERSID", "BINPERSID", "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER"}
-_CODE = _CODE_NAMES | _EXTERNAL  # opcodes that name, call or fill in something outside the file
+_CODE = _CODE_NAMES | _EXTERNAL  # opcodes that import, call or use something outside the file
 
 
 class Role(NamedTuple):
-    """Role of an open list, as defined by the sink."""
+    """Meaning of a list that is being read, as defined by the sink."""
 
     kind: str
     device: int
 
 
 class Sink(Protocol):
-    """Takes the items of long lists in file order."""
+    """Receives the items of long lists in file order."""
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns the role of the last of nested lists under a key (None: no key), None if it is not long."""
+        """Returns the role of the innermost of the nested ``lists``, or None for a list that is not streamed.
+
+        ``key`` is the dict key of the outermost list, None without a dict.
+        """
         ...
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
-        """Takes complete items of one list, and records in the memo what became of them.
+        """Takes complete items of one list, and replaces them in the memo.
 
-        Returns how many words the memo still uses for them, None if unknown.
+        Returns how many words the memo still uses for the items, or None if unknown.
         """
         ...
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Takes as many events as possible from ``machine.buffer`` at ``machine.at``, and advances that."""
+        """Takes as many events as possible from ``machine.buffer`` at ``machine.at``, and advances ``machine.at``."""
         ...
 
 
 class Damaged(Exception):
-    """The rest of the pickle is damaged."""
+    """The pickle is damaged from here on."""
 
 
 class TooLarge(Damaged):
-    """The objects need more memory than those of any real file of this size."""
+    """The objects need more memory than any real file of this size."""
 
 
 class Ended(Exception):
@@ -76,7 +79,7 @@ class Ended(Exception):
 
 
 class Machine:
-    """Reads one pickle. The result lacks what went to the sink, and is partial if the file is truncated."""
+    """Reads one pickle. The result excludes items that went to the sink."""
 
     def __init__(
         self, read: Callable[[int], bytes], sink: Sink, noun: str, stored: Callable[[], int], is_fast: bool = True
@@ -85,13 +88,13 @@ class Machine:
         self.at = 0
         self.base = 0  # offset of the buffer in the pickle
         self.memo = Memo()
-        self.has_ended = False  # the buffer contains the rest of the file
+        self.has_ended = False  # whether the buffer contains the rest of the file
         self._read = read
         self._stored = stored  # returns the archive bytes read so far
-        self._words = self._base = 0  # words of all objects, and of objects older than the open list with a role
+        self._words = self._base = 0  # words of all objects, and of objects created before the current list
         self._max_words = FREE_WORDS
-        self._used_containers: set[int] = set()  # ids of memo containers used since the sink last took items
-        self._is_plain = True  # only new containers were filled: the sink takes everything that was made
+        self._used_containers: set[int] = set()  # ids of memo containers used since items last went to the sink
+        self._is_plain = True  # whether only new containers were filled; the sink then takes all new objects
         self._sink = sink
         self._noun = noun  # file type in messages, such as "snapshot"
         self._is_fast = is_fast
@@ -103,11 +106,10 @@ class Machine:
 
     @property
     def offset(self) -> int:
-        """Returns the current position in the pickle."""
         return self.base + self.at
 
     def run(self) -> Any:
-        """Returns the object of the pickle. Raises UnreadableTrace for code, Damaged and Ended."""
+        """Returns the unpickled object. Raises UnreadableTrace if the pickle would run code, Damaged, or Ended."""
         while True:
             self.look_ahead()
             if self.at >= len(self.buffer):
@@ -161,7 +163,7 @@ class Machine:
     # -- the file
 
     def look_ahead(self) -> None:
-        """Reads more if the buffer is almost used up."""
+        """Refills the buffer when it is nearly used up."""
         if len(self.buffer) - self.at < _MARGIN and not self.has_ended:
             self._refill(_BLOCK)
 
@@ -255,7 +257,7 @@ class Machine:
         return items
 
     def _role_of_open_list(self) -> Role | None:
-        """Returns the role of the list that a mark opens, by the keys and lists around it."""
+        """Returns the role of the list that a mark opens, based on its enclosing keys and lists."""
         items, level = self._items, len(self._below)
         if not items or type(items[-1]) is not list or (len(items) > 1 and items[-2] == "frames"):
             return None
@@ -275,7 +277,7 @@ class Machine:
             items = self._below[level]
 
     def _run_fast(self) -> None:
-        """Passes complete events to the sink, if it can take them without the machine."""
+        """Lets the sink read complete events directly from the buffer, if it can."""
         if self._is_fast and self._role is not None and self._role.kind == EVENTS:
             self.look_ahead()
             if self.buffer[self.at : self.at + 1] == b"}":
@@ -360,7 +362,7 @@ class Machine:
         if type(target) is not list:
             raise TypeError("no list to append to")
         streamed = self._streamed.get(id(target))
-        if streamed is not None:  # earlier items went to the sink already
+        if streamed is not None:  # earlier items already went to the sink
             self._sink.take(streamed[1], items, self.memo)
         else:
             target.extend(items)
@@ -408,7 +410,7 @@ _ACTIONS: dict[str, Handler] = {
     "SHORT_BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
     "BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
     "BINUNICODE8": lambda m: m._push(text_of(m._bytes(m._unsigned(8)))),
-    "STRING": lambda m: m._push(unescaped(m._line(MAX_TEXT))[:MAX_TEXT_LENGTH]),
+    "STRING": lambda m: m._push(unescape(m._line(MAX_TEXT))[:MAX_TEXT_LENGTH]),
     "BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
     "SHORT_BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
     "EMPTY_DICT": Machine._empty_dict,
@@ -437,7 +439,7 @@ _HANDLERS: list[Handler | None] = [None] * 256
 for _opcode in pickletools.opcodes:
     if _opcode.name in _ACTIONS:
         _HANDLERS[ord(_opcode.code)] = _ACTIONS[_opcode.name]
-# words of 8 bytes for the result of an opcode, with its place in a container
+# words of 8 bytes for the result of an opcode, including its slot in a container
 _OPCODE_WORDS = {
     **dict.fromkeys(
         ("PROTO", "FRAME", "MARK", "POP", "POP_MARK", "SETITEM", "SETITEMS", "APPEND", "APPENDS", "STOP"), 0

@@ -1,6 +1,6 @@
-"""The memo of a pickle: objects by number.
+"""The memo of a pickle: objects by index.
 
-An object that the sink has taken is replaced by five bytes that say what it became.
+An object that the sink has taken is replaced by five bytes: a type and a code.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 
 
-MAX_OBJECTS = 1 << 22  # objects in memory, about 1 GB; events leave the memo when the sink takes them
+MAX_OBJECTS = 1 << 22  # maximum number of objects in memory (about 1 GB); events are removed when the sink takes them
 MAX_TEXT_SIZE = 1 << 28
-_KEY_NUMBERS = 65_536  # memo numbers that may be keys
+_KEY_NUMBERS = 65_536  # memo indices below this may be keys
 
-# what an object became: still an object (or nothing), an event, or the number of a stack, text or pool
+# type of a memo entry: object (or none), event, or id of a stack, text or pool
 OBJECT, ROW, STACK, TEXT_ID, POOL_ID = range(5)
 
 
 class Taken(NamedTuple):
-    """Replaces an object that the sink has taken."""
+    """Placeholder for an object that the sink has taken."""
 
     what: int
     code: int
 
 
 class Memo:
-    """Objects by number; MEMOIZE uses ``count`` as the next number."""
+    """Objects by memo index. MEMOIZE uses ``count`` as the next index."""
 
     def __init__(self) -> None:
         self.count = 0
         self.objects: dict[int, Any] = {}
-        self.top = 0  # larger than all numbers
-        self.words: dict[int, str] = {}  # texts among the first numbers, where keys are
-        self.fresh: list[int] = []  # numbers of containers since the sink last took items
+        self.top = 0  # larger than all memo indices in use
+        self.words: dict[int, str] = {}  # texts with small memo indices; keys are among them
+        self.fresh: list[int] = []  # memo indices of containers created since items last went to the sink
         self._text_size = 0
         self._what = np.zeros(1024, np.uint8)
         self._code = np.zeros(1024, np.int32)
 
     def get(self, key: int) -> Any:
-        """Returns an object, or Taken in its place. Raises IndexError for an unknown number."""
+        """Returns an object, or a ``Taken`` in its place. Raises IndexError for an unknown index."""
         if key in self.objects:
             return self.objects[key]
         if 0 <= key < len(self._what) and self._what[key]:
@@ -50,7 +50,6 @@ class Memo:
         raise IndexError(f"nothing is memoized as {key}")
 
     def put(self, key: int, value: Any) -> None:
-        """Stores an object."""
         if key not in self.objects:
             self.count += 1
         self.top = max(self.top, key + 1)
@@ -67,7 +66,7 @@ class Memo:
             self.fresh.append(key)
 
     def replace(self, key: int, what: int, code: int) -> None:
-        """Replaces an object that the sink has taken."""
+        """Replaces an object by a type and a code, after the sink has taken it."""
         self.objects.pop(key, None)
         if key >= self.limit:
             self.objects[key] = Taken(what, code)
@@ -76,11 +75,11 @@ class Memo:
 
     @property
     def limit(self) -> int:
-        """Returns the number from which ``codes`` would use too much memory; real numbers are consecutive."""
+        """Returns the index from which ``codes`` would use too much memory. Real indices are consecutive."""
         return 2 * len(self._what) + _KEY_NUMBERS
 
     def codes(self, keys: Int64, what: int, codes: npt.NDArray[np.integer[Any]]) -> None:
-        """Records what many objects became."""
+        """Replaces many objects at once; see ``replace``."""
         if not len(keys):
             return
         top = int(keys.max()) + 1
@@ -93,7 +92,7 @@ class Memo:
         self._code[keys] = codes
 
     def look(self, keys: Int64) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Returns what many objects became, OBJECT by default."""
+        """Returns the types and codes of many objects; the type is OBJECT for objects that were not taken."""
         inside = np.minimum(keys, len(self._what) - 1)
         what = np.where(keys < len(self._what), self._what[inside], 0).astype(np.uint8)
         return what, self._code[inside]

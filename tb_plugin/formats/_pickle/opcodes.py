@@ -8,7 +8,10 @@ from typing import Any
 
 
 def fill(target: Any, items: list[Any]) -> None:
-    """Adds pairs to a dict, except for keys that are not texts: they are unused, and their hashes can be chosen."""
+    """Adds key-value pairs to a dict.
+
+    Skips keys that are not texts: they are unused, and could be crafted to collide.
+    """
     if type(target) is not dict:
         raise TypeError("no dict to fill")
     if len(items) % 2:
@@ -22,25 +25,25 @@ _OPCODES = {ord(opcode.code): opcode for opcode in pickletools.opcodes}
 
 
 def name_of(code: int) -> str:
-    """Returns the name of an opcode, or the byte of an unknown one."""
+    """Returns the name of an opcode, or its byte value if unknown."""
     opcode = _OPCODES.get(code)
     return f"byte {code:#04x}" if opcode is None else opcode.name
 
 
 def text_of(raw: bytes) -> str:
-    """Returns bytes as text, with invalid UTF-8 replaced."""
+    """Decodes UTF-8, replacing invalid bytes."""
     return raw.decode("utf-8", "replace")
 
 
 def number_of(raw: bytes) -> int | bool:
-    """Returns a number or flag from text. Raises ValueError."""
+    """Parses a number or bool from text. Raises ValueError."""
     if raw in (b"00", b"01"):
         return raw == b"01"
     return int(raw.removesuffix(b"L"))
 
 
-def unescaped(raw: bytes) -> str:
-    """Returns a text that Python 2 wrote in quotes. Raises ValueError."""
+def unescape(raw: bytes) -> str:
+    """Parses a quoted text written by Python 2. Raises ValueError."""
     inner = raw.strip()
     if len(inner) < 2 or inner[:1] != inner[-1:] or inner[:1] not in b"'\"":
         raise ValueError("a text without quotes")

@@ -8,7 +8,7 @@ from tb_plugin.formats.format_entry import TRACE, FormatEntry
 
 
 def _never(head: bytes) -> bool:
-    """Returns False: a folder is recognised by the names of its files, and no single file is a profile."""
+    """Returns False, because folders are recognised by their file names, never by the content of one file."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Ascend's task types and arguments in the model's form."""
+"""Conversion of Ascend's task types and arguments to the model's form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from tb_plugin.model.trace.schema import EventKind
 
 MODULE_NAME = "nn.Module: "  # prefix of Python calls that are modules
-# tasks that are not kernels; SDMA tasks are parts of group operations
+# tasks that are not kernels; SDMA tasks are part of communication operations
 _TASK_KINDS = (
     (re.compile(r"PCIE_DMA|MEMCPY|SDMA_SQE"), EventKind.MEMCPY),
     (re.compile(r"(?i)EVENT|NOTIFY|WAIT|WRITE.?VALUE|RECORD|CONDITION"), EventKind.SYNC),
@@ -20,24 +20,24 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 def kind_of_task(task: str) -> EventKind:
-    """Returns the kind of a task type; an unknown type counts as a kernel."""
+    """Returns the event kind for a task type; an unknown type is a kernel."""
     return next((kind for pattern, kind in _TASK_KINDS if pattern.search(task)), EventKind.KERNEL)
 
 
 def as_shapes(text: str) -> str:
-    """Returns ``32,3;\r\n64;\r\n`` as the model's ``[[32, 3], [64], []]``, "" without shapes."""
+    r"""Converts shapes such as ``32,3;\n64;\n`` to ``[[32, 3], [64], []]``; "" without shapes."""
     shapes = [[int(n) if _INTEGER.fullmatch(n) else n for n in part.split(",") if n] for part in _parts(text)]
     return json.dumps(shapes) if any(shapes) else ""
 
 
 def as_types(text: str) -> str:
-    """Returns ``float;\r\nScalar`` as the model's ``["float", "Scalar"]``, "" without types."""
+    r"""Converts types such as ``float;\nScalar`` to ``["float", "Scalar"]``; "" without types."""
     parts = _parts(text)
     return json.dumps(parts) if any(parts) else ""
 
 
 def as_stack(text: str) -> str:
-    """Returns the frames of a call stack, separated only by ``;``."""
+    """Returns the frames of a call stack, separated by ``;``."""
     return ";".join(frame for frame in _parts(text) if frame)
 
 

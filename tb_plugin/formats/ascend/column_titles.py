@@ -1,8 +1,8 @@
-"""Column titles of profiles and of job analyses."""
+"""Column titles of profiles and job analyses."""
 
 from __future__ import annotations
 
-US, MS, MB, GB = 3, 6, 6, 9  # powers of ten: ns per us and per ms, bytes per MB (a million) and GB
+US, MS, MB, GB = 3, 6, 6, 9  # powers of ten: ns per us and ms, bytes per MB (10**6) and GB
 
 # times of a step, us
 STEP_TITLES = {
@@ -21,5 +21,5 @@ CALL_TITLES = {
 }  # fmt: skip
 SIZE, TRANSIT, RATIO = "Transit Size(MB)", "Transit Time(ms)", "Large Packet Ratio"
 TRANSPORT, BANDWIDTH, EXAMPLE = "Transport Type", "Bandwidth(GB/s)", "Op Name"
-TOTAL = "Total Op Info"  # name of the sum of all calls
-PART_OF = {"HCCS": "SDMA", "PCIE": "SDMA", "SIO": "SDMA"}  # link types whose bytes and times another type contains
+TOTAL = "Total Op Info"  # name of the entry with the total of all calls
+PART_OF = {"HCCS": "SDMA", "PCIE": "SDMA", "SIO": "SDMA"}  # link type -> type whose bytes and times include it

@@ -22,46 +22,49 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
-_MAX_TITLES = 4096  # a longer line is not a header: Arrow takes 9 kB per column to split a row
-_PART_BYTES = 1 << 23  # text that becomes columns at once; rows outside a window are dropped after each part
+_MAX_TITLES = 4096  # lines with more columns are not headers; Arrow needs 9 kB per column to split a row
+_PART_BYTES = 1 << 23  # text converted to columns at once; rows outside a window are dropped after each part
 _PIECE_BYTES = 1 << 20
 _SLICE = 1 << 16  # cells converted to Python at once
 _QUOTE, _NEW_LINE = b'"\n'
 _MAX_PIECE_BYTES = 2**31 - 1
-_EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")  # marks of a missing value
+_EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")  # texts that mean a missing value
 # former column title in lower case -> current title
 _SYNONYMS = {
     "step id": "Step Id", "block num": "Block Dim", "mix block num": "Mix Block Dim", "device_id": "Device_id",
     "device id": "Device_id", "stream id": "Stream ID", "task id": "Task ID",
 }  # fmt: skip
-# 18 digits before the point, 12 after: any time of this century, and floats as Python prints them.
+# 20 digits before the decimal point and 12 after it: enough for any time of this century, and for floats from Python.
 _DECIMAL = pa.decimal128(32, 12)
 _THOUSAND = pa.decimal128(4, 0)
 
 
-Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # flags of the rows of a table to keep
+Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # returns a boolean mask of the rows to keep
 
 
 class CsvTable:
-    """One table; empty cells are null. Unreadable cells are counted and count as missing."""
+    """One table. Empty cells are null. Unreadable cells are logged and treated as missing."""
 
     def __init__(self, titles: Sequence[str], columns: Sequence[pa.Array], log: IssueLog) -> None:
         self.titles = tuple(titles)
         self._columns = dict(zip(titles, columns, strict=True))
         self._log = log
-        self._counted: set[str] = set()  # columns whose bad cells were counted: they may be read again
+        self._counted: set[str] = set()  # columns whose bad cells are counted; a column may be read several times
         self.rows = len(columns[0]) if columns else 0
 
     def has(self, *titles: str) -> bool:
-        """Returns True if all these columns exist."""
+        """Returns True if the table has all these columns."""
         return all(title in self._columns for title in titles)
 
     def texts(self, title: str) -> pa.Array:
-        """Returns the trimmed cells of a column, null if empty or without the column."""
+        """Returns the trimmed cells of a column. Empty cells are null, as are all cells of a missing column."""
         return self._columns.get(title, pa.nulls(self.rows, pa.string()))
 
     def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """Returns the microseconds of a column as nanoseconds (0 if missing), and which cells have a value."""
+        """Converts a column of microseconds to nanoseconds (0 = missing).
+
+        Also returns a boolean mask of the cells with a value.
+        """
         cells = self.texts(title)
         has_value = np.asarray(pc.is_valid(cells))
         filled = cells.drop_null()
@@ -82,7 +85,7 @@ class CsvTable:
         return np.asarray(pc.fill_null(whole, 0)), has_value
 
     def numbers(self, title: str) -> Float64:
-        """Returns a column as floats, NaN if missing."""
+        """Returns a column as floats; NaN = missing."""
         cells = self.texts(title)
         try:
             found = pc.cast(cells, pa.float64())
@@ -93,7 +96,7 @@ class CsvTable:
         return np.where(np.isfinite(values), values, np.nan)
 
     def integers(self, title: str) -> Int64:
-        """Returns a column as integers, -1 if missing."""
+        """Returns a column as integers; -1 = missing."""
         cells = self.texts(title)
         try:
             found = pc.cast(cells, pa.int64())
@@ -104,7 +107,7 @@ class CsvTable:
         return np.asarray(pc.fill_null(found, MISSING))
 
     def _log_for(self, title: str) -> IssueLog:
-        """Returns the log, or a throwaway one if the bad cells of this column were counted before."""
+        """Returns the log, or a temporary one if the bad cells of this column were already counted."""
         if title in self._counted:
             return IssueLog()
         self._counted.add(title)
@@ -131,9 +134,9 @@ def _number(cell: str | None, log: IssueLog) -> float | None:
 
 
 def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None) -> CsvTable | None:
-    """Returns the table in the text of a file, None without a header. Rows that do not fit the header are counted.
+    """Reads a table, or returns None without a header. Rows that do not fit the header are skipped and logged.
 
-    The text comes in pieces of any size; ``keep`` selects rows of each part of the table.
+    ``pieces`` are consecutive parts of the text, of any size. ``keep`` selects rows; it is called for each part.
     """
     whole = _WholeRows(_clean(pieces, log))
     head, _, first = next(whole, b"").partition(b"\n")
@@ -153,7 +156,7 @@ def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None)
         if not body.strip():
             continue
         columns = _columns(body, len(titles), places, log)
-        made = [cleaned(column) for column in columns]
+        made = [trimmed_cells(column) for column in columns]
         del columns
         if keep is not None:
             mask = pa.array(keep(CsvTable(names, made, log)))
@@ -174,7 +177,7 @@ def _concatenated(parts: list[pa.Array], log: IssueLog) -> pa.Array:
 
 
 class _WholeRows(Iterator[bytes]):
-    """The text in parts that end at a row's end: a line end outside quotes. An open quote takes the rest."""
+    """Splits the text after complete rows, at line ends outside quotes. An unclosed quote extends to the end."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -207,7 +210,7 @@ def _last_row_end(text: bytearray) -> int:
 
 
 def _clean(pieces: Iterable[bytes], log: IssueLog) -> Iterator[bytes]:
-    """Yields the text without byte order mark and NUL, as valid UTF-8."""
+    """Yields the text as valid UTF-8, without byte order mark and NUL."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     is_first, is_bad = True, False
     for piece in itertools.chain(pieces, [b""]):
@@ -230,7 +233,7 @@ def _clean(pieces: Iterable[bytes], log: IssueLog) -> Iterator[bytes]:
 
 
 def _titles(line: str) -> list[str]:
-    """Returns column titles; repeated titles become empty."""
+    """Returns the column titles. A repeated title becomes ""."""
     try:
         found = next(csv.reader([line.replace("\r", "")]), [])
     except csv.Error:  # a title of more than 128 KiB
@@ -244,7 +247,7 @@ def _titles(line: str) -> list[str]:
 
 
 def _columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
-    # A row longer than a piece, such as a call stack, makes the whole file one piece.
+    # If a row is longer than a piece, for example because of a call stack, the whole text is parsed as one piece.
     for piece in (_PIECE_BYTES, len(body)):
         refused: list[int] = []
         try:
@@ -258,7 +261,7 @@ def _columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> l
 
 
 def _arrow_columns(body: bytes, count: int, places: Sequence[int], piece: int, refused: list[int]) -> list[pa.Array]:
-    """Returns columns by Arrow's reader; ``refused`` gets an entry per row of another length. Raises ArrowInvalid."""
+    """Parses columns with Arrow. Adds an item to ``refused`` for each row of unexpected length. Raises ArrowInvalid."""
     names = [str(place) for place in range(count)]
     wanted = [names[place] for place in places]
 
@@ -281,7 +284,7 @@ def _arrow_columns(body: bytes, count: int, places: Sequence[int], piece: int, r
 
 
 def _python_columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
-    """Returns the columns by Python's reader, for text that Arrow refuses, such as an endless quoted cell."""
+    """Parses columns with Python's csv module, for text that Arrow rejects, such as an unclosed quote."""
     rows: list[list[str]] = []
     reader = csv.reader(io.StringIO(body.decode(), newline=""))
     while True:
@@ -299,7 +302,7 @@ def _python_columns(body: bytes, count: int, places: Sequence[int], log: IssueLo
     return [pa.array([row[place] for row in rows], pa.string()) for place in places]
 
 
-def cleaned(column: pa.Array) -> pa.Array:
-    """Returns trimmed cells, null for missing values."""
+def trimmed_cells(column: pa.Array) -> pa.Array:
+    """Returns trimmed cells; null = missing."""
     trimmed = pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.is_in(trimmed, pa.array(_EMPTY)), pa.scalar(None, pa.string()), trimmed)

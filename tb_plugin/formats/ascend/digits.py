@@ -1,4 +1,4 @@
-"""Exact integers of small units from decimal digits."""
+"""Exact scaling of decimal numbers to integers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 _EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _MAX_NUMBER = 2**63 - 1
-_MAX_DIGITS = 20  # digits before the point of a number beyond 64 bits in any unit
+_MAX_DIGITS = 20  # numbers with more digits before the decimal point exceed 64 bits in any unit
 
 
-def exactly(value: Any, power: int) -> int | None:
-    """Returns a number or its text times ten to a power, rounded to the nearest integer (halves to even).
+def scaled_exactly(value: Any, power: int) -> int | None:
+    """Returns ``value`` times 10**``power``, rounded to the nearest integer (half to even).
 
-    Returns None for an invalid number or one beyond 64 bits.
+    ``value`` is a number or text. Returns None for an invalid number or a result beyond 64 bits.
     """
     if value is None or isinstance(value, bool | list | dict):
         return None
     try:
         number = Decimal(str(value).strip())
-        # Avoids the power of ten of a number far beyond 64 bits.
+        # Far beyond 64 bits: do not compute a huge power of ten.
         if not number.is_finite() or number.adjusted() > _MAX_DIGITS:
             return None
         found = int(number.scaleb(power, _EXACT).to_integral_value(ROUND_HALF_EVEN, _EXACT))

@@ -1,4 +1,4 @@
-"""Profile folders, and rank, process and time in their names."""
+"""Profile folders: rank, process and time in their names."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ MEMORY, BLOCKS, MODULES = "memory_record.csv", "operator_memory.csv", "npu_modul
 STEPS, COMMUNICATION, MATRIX = "step_trace_time.csv", "communication.json", "communication_matrix.json"
 KERNEL_STATISTICS, CALL_STATISTICS = "op_statistic.csv", "api_statistic.csv"
 # vendor tables that are shown unchanged
-STATED = (
+VENDOR_TABLES = (
     KERNEL_STATISTICS, CALL_STATISTICS, "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
     "hccs.csv", "nic.csv", "pcie.csv", "roce.csv", "soc_pmu.csv",
 )  # fmt: skip
-ABOUT = "profiler_metadata.json"
+PROFILER_METADATA = "profiler_metadata.json"
 ANALYSED = "analysis.db"  # step and communication times from the tool that wrote the database
-TABLES = frozenset({KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, *STATED})
+TABLES = frozenset({KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, *VENDOR_TABLES})
 PACKED = ".gz"  # extension of compressed text files; compressed databases are not read
-KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *STATED, ANALYSED})
-# one of these makes a folder a profile; the first existing one is the main file
+FILENAMES = frozenset(
+    {TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *VENDOR_TABLES, ANALYSED}
+)
+# a profile folder contains one of these; the first one is the main file
 _MAIN_FILES = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
 _PROFILE = re.compile(r"(?s)^(?P<worker>.*?)(?:_(?P<span>[0-9]{8,20}))?_ascend_(?:pt|ms)\Z")
 _ARGUMENTS = re.compile(r"_ascend_(?:pt|ms)_op_args\Z")  # folders of dumped operator arguments
@@ -38,7 +40,7 @@ _INFO = re.compile(r"profiler_info(?:_(?P<rank>[0-9]{1,9}))?\.json\Z")
 
 
 def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns the profiles among the listed files. A folder is recognised by its files, whatever its name."""
+    """Returns a candidate for each profile folder. Folders are recognised by the files in them."""
     outputs: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     info_files: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for file in listing:
@@ -46,7 +48,7 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
         if _is_raw(path):
             continue
         kind = kind_of(path.name)
-        if kind in ("info", ABOUT):
+        if kind in ("info", PROFILER_METADATA):
             info_files[path.parent].append(path)
         elif kind:
             outputs[path.parent].append(path)
@@ -59,13 +61,13 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def kind_of(name: str) -> str:
-    """Returns the kind of a file by name: one of the constants above, "db", "info", or "" for other files.
+    """Returns the kind of a file: one of the constants above, "db", "info", or "" for other files.
 
-    The log beside a database is a kind of its own: its name.
+    For a database's write-ahead log, the kind is its file name.
     """
     last = PurePosixPath(name).name
     bare = last.removesuffix(PACKED)
-    if last == ABOUT or (bare in KNOWN and (bare == last or bare != ANALYSED)):
+    if last == PROFILER_METADATA or (bare in FILENAMES and (bare == last or bare != ANALYSED)):
         return bare
     whole = last.removesuffix(LOG)
     if whole != last and (whole == ANALYSED or _DATABASE.match(whole)):
@@ -74,7 +76,7 @@ def kind_of(name: str) -> str:
 
 
 def by_kind(names: Sequence[str]) -> dict[str, str]:
-    """Returns one file of each kind, uncompressed files first."""
+    """Returns one file of each kind; uncompressed files are preferred."""
     found: dict[str, str] = {}
     for name in sorted(names, key=lambda name: name.endswith(PACKED)):
         if kind := kind_of(name):
@@ -83,14 +85,14 @@ def by_kind(names: Sequence[str]) -> dict[str, str]:
 
 
 def rank_in(name: str) -> int | None:
-    """Returns the rank in a file name, None for none."""
+    """Returns the rank in a file name, or None."""
     last = PurePosixPath(name).name
     match = _DATABASE.match(last) or _INFO.match(last)
     return int(match["rank"]) if match and match["rank"] else None
 
 
 def time_of(token: str | None) -> int | None:
-    """Returns nanoseconds since 1970 of ``yyyymmddHHMMSS[mmm]``, taken as UTC; None if it is not a time."""
+    """Parses ``yyyymmddHHMMSS[mmm]`` as UTC. Returns nanoseconds since 1970, or None if it is not a time."""
     if token is None or len(token) < 14:
         return None
     try:
@@ -130,20 +132,22 @@ def _candidate(
 
 
 def _is_output(files: list[PurePosixPath]) -> bool:
-    """Returns True if the files of a folder with another name are a profile: several, one of them unmistakable."""
+    """Returns True if the files alone identify a profile: at least two known names, including one of four
+    distinctive ones.
+    """
     names = {kind_of(path.name) for path in files}
-    return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & KNOWN) > 1
+    return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & FILENAMES) > 1
 
 
 def _is_raw(path: PurePosixPath) -> bool:
-    """Returns True for a file in a folder that contains no parsed output."""
+    """Returns True for a file in a folder of raw data or dumped operator arguments."""
     folders = path.parts[:-1]
     place = next((at for at, name in enumerate(folders) if _PROFILE.match(name)), len(folders))
     return any(_ARGUMENTS.search(name) for name in folders) or any(_RAW.match(name) for name in folders[place + 1 :])
 
 
 def _with_other_files(found: list[Candidate], listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns the profiles with the other files of their folders claimed: raw data are not traces."""
+    """Returns the profiles, each with the other files in its folder claimed, so that raw data is not read as traces."""
     roots = {candidate.root: place for place, candidate in enumerate(found) if PurePosixPath(candidate.root).name}
     also: dict[int, list[str]] = defaultdict(list)
     for file in listing:

@@ -1,6 +1,6 @@
-"""``kernel_details.csv``: durations and facts of kernels and group operations.
+"""``kernel_details.csv``: durations and other facts of kernels and communication operations.
 
-The trace view has their positions.
+Their rows come from the trace view.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tb_plugin.devices.npu import CUBE_OR_VECTOR, FACTS
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 
@@ -37,27 +37,27 @@ _EITHER, _VECTOR = "AI_CORE", "AI_VECTOR_CORE"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})
 _SHAPES = "Shapes"
-_NEAR_NS = 1000  # the start of a kernel in both files, apart from rounding
+_NEAR_NS = 1000  # tolerance for the start of a kernel in both files, because of rounding
 
 
 class Kernels(msgspec.Struct, frozen=True, eq=False):
-    """Rows of the table with name, time and duration; all columns have equal length."""
+    """Table rows with name, start and duration. All columns have equal length."""
 
     name: Int32
     start_ns: Int64
     dur_ns: Int64
-    device: Int32  # -1: not in the file, as before 2025
-    stream: Int32  # string id of the number, -1 for none
+    device: Int32  # -1 = not in the file (before 2025)
+    stream: Int32  # string id of the stream number, -1 for none
     is_collective: Bool
     uses_matrix_unit: npt.NDArray[np.uint8]
     facts: tuple[OpenColumn, ...]
-    """Every other column by name; ``row`` is a position in these columns."""
+    """All other columns by name; ``row`` is an index into these kernels."""
 
     def __len__(self) -> int:
         return len(self.name)
 
     def take(self, row: Int64) -> Kernels:
-        """Returns the kernels of these rows, which ascend."""
+        """Returns the kernels with these indices, which must ascend."""
         place = np.full(len(self), MISSING, np.int32)
         place[row] = np.arange(len(row), dtype=np.int32)
         facts = []
@@ -70,7 +70,7 @@ class Kernels(msgspec.Struct, frozen=True, eq=False):
 
 
 def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
-    """Returns the kernels of the table; rows without a name or a readable time are counted."""
+    """Returns the kernels of the table. Rows without a name or with unreadable times are skipped and logged."""
     start, has_start = table.nanoseconds(START)
     duration, has_duration = table.nanoseconds(DURATION)
     names = table.texts(NAME)
@@ -95,10 +95,10 @@ def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
 
 
 def core_by_task(columns: Mapping[str, Any], interner: Interner) -> OpenColumn | None:
-    """Returns the core of kernels that no table has, from the task type; None without such kernels.
+    """Returns the core type of kernels that are in no table, from their task type; None without such kernels.
 
-    Profiles of January 2025 write AI_CORE for kernels on vector cores as well. If both types occur, AI_CORE is one
-    kind.
+    Some profiles, such as those of January 2025, write AI_CORE for all kernels, also those on vector cores. AI_CORE
+    is therefore only trusted if AI_VECTOR_CORE also occurs.
     """
     others = {column.key: column for column in columns["others"] if column.is_text}
     task = others.get(TASK)
@@ -118,7 +118,7 @@ def core_by_task(columns: Mapping[str, Any], interner: Interner) -> OpenColumn |
 
 
 def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
-    """Returns the MatrixUse of each row; otherwise unknown kernels take it from the core of their task."""
+    """Returns the MatrixUse of each row. For unknown kernels, it comes from the core type of their task."""
     use = use.copy()
     cube = np.isin(core.value, [interner.text(word) for word in sorted(_CUBE)])
     unknown = (use[core.row] == MatrixUse.UNKNOWN) & (core.value != interner.text(CUBE_OR_VECTOR))
@@ -127,14 +127,14 @@ def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
 
 
 def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) -> Int32:
-    """Returns the row of each kernel: same name and start; -1 for none.
+    """Returns the row of each kernel, matched by name and start; -1 for none. No row is used twice.
 
-    ``name`` and ``start_ns`` are columns of all rows. A row belongs to one kernel at most.
+    ``name`` and ``start_ns`` are columns of all rows; ``rows`` are the candidates.
     """
     found = np.full(len(kernels), MISSING, np.int32)
     if not len(rows) or not len(kernels):
         return found
-    key, count = numbered(np.concatenate((kernels.name, name[rows])))
+    key, count = number_groups(np.concatenate((kernels.name, name[rows])))
     low = min(int(kernels.start_ns.min()), int(start_ns[rows].min()))
     reach = max(int(kernels.start_ns.max()), int(start_ns[rows].max())) - low + 4 * _NEAR_NS
     if reach * count >= 2**62:  # impossible times
@@ -148,7 +148,7 @@ def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) ->
     nearest = np.where(np.abs(theirs[right] - ours) <= np.abs(theirs[left] - ours), right, left)
     off = np.abs(theirs[nearest] - ours)
     hit = np.flatnonzero(off <= _NEAR_NS)
-    # If two kernels match one row, the nearer one gets it.
+    # If two kernels match one row, the nearer kernel is used.
     hit = hit[np.lexsort((off[hit], nearest[hit]))]
     first = np.ones(len(hit), np.bool_)
     first[1:] = nearest[hit][1:] != nearest[hit][:-1]
@@ -157,21 +157,21 @@ def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) ->
 
 
 def ids_of(cells: pa.Array, interner: Interner) -> Int32:
-    """Returns the string ids of cells, -1 for empty ones."""
+    """Returns the string ids of cells; -1 = empty."""
     encoded = cells.dictionary_encode()
     ids = np.array([*(interner.text(text) for text in encoded.dictionary.to_pylist()), MISSING], np.int32)
     found: Int32 = ids[np.asarray(pc.fill_null(encoded.indices, len(ids) - 1))]
     return found
 
 
-def unquoted(cells: pa.Array) -> pa.Array:
-    """Returns shapes without the quotes that protect them in spreadsheets, null if nothing is left."""
+def unquoted_shapes(cells: pa.Array) -> pa.Array:
+    """Removes the quotes around shapes, which protect them in spreadsheets; null = empty."""
     bare = pc.utf8_trim(cells, '"')
     return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
 
 
 def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
-    """Returns the remaining columns, as numbers if all cells are numbers."""
+    """Returns the remaining columns. A column is numeric if all its cells are numbers."""
     facts = []
     for title in table.titles:
         if title in (NAME, START, DURATION, DEVICE):
@@ -179,7 +179,7 @@ def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
         cells = table.texts(title)
         cells = cells if len(row) == table.rows else cells.take(pa.array(row))
         if title.endswith(_SHAPES):
-            cells = unquoted(cells)
+            cells = unquoted_shapes(cells)
         has_value = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
         if not len(has_value):
             continue

@@ -1,4 +1,4 @@
-"""Meaning of the processes and threads of a trace view."""
+"""Meaning of the processes and threads in a trace view."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Int32 = npt.NDArray[np.int32]
 
 
 class Lane(IntEnum):
-    """What the events of a thread are."""
+    """Type of the events on a thread."""
 
     HOST = 0  # the program: operators, its task queue, Python
     GC = 1  # Python's garbage collection
-    CANN = 2  # calls of the runtime, on host threads
+    CANN = 2  # runtime calls on host threads
     STREAM = 3  # tasks of a device stream
-    GROUP = 4  # complete operations of a rank group
-    PLANE = 5  # tasks of such operations
-    ANALYSIS = 6  # bars that the tool computed
+    GROUP = 4  # communication operations of a process group
+    PLANE = 5  # tasks of communication operations
+    ANALYSIS = 6  # bars computed by the vendor's tool
     OTHER = 7  # counters and unknown events
 
 
@@ -30,14 +30,14 @@ _PROCESSES = {
     "HCCL": Lane.PLANE, "Communication": Lane.PLANE, "Overlap Analysis": Lane.ANALYSIS,
 }  # fmt: skip
 _GROUP = re.compile(r".*Communication\Z")
-# process label, appended by ``process_names``: the device, if there are several
+# label that ``process_names`` appends: the device, if there are several
 _LABEL = re.compile(r" ?\((?:[^()]*, )*NPU(?: (\d+))?(?:, [^()]*)*\)\Z")
 _MAX_THREADS = 1 << 20  # maximum index of threads of one kind
-_DEVICE_BITS = 31  # the lowest bits of a process number are the device; from bit 10 on it is the host's process id
+_DEVICE_BITS = 31  # mask for the device in a process id; bits from 10 on are the host's process id
 
 
 class Lanes:
-    """Kind and device by process and thread ids."""
+    """Lane and device of each thread."""
 
     def __init__(
         self, texts: Sequence[str], processes: Mapping[str, str], threads: Mapping[tuple[str, str], str]
@@ -49,16 +49,16 @@ class Lanes:
         self.host_pid = next((pid for pid, name in processes.items() if _bare(name) == "Python"), "")
 
     def of(self, pid: Int32, tid: Int32) -> tuple[npt.NDArray[np.uint8], Int32]:
-        """Returns the Lane of rows on these threads, and their device (-1 on the host)."""
+        """Returns the Lane of each row, and its device (-1 = host)."""
         pairs, place = self._pairs(pid, tid)
         what = [self.what(*pair) for pair in pairs]
         lane, device = (np.array([each[i] for each in what], np.int32) for i in (0, 1))
         return lane.astype(np.uint8)[place], device[place]
 
     def drawn(self, pid: Int32, tid: Int32, text: Callable[[str], int]) -> tuple[Int32, Int32]:
-        """Returns the ids of process and thread for drawing; ``text`` returns the id of a text.
+        """Returns the process and thread that each row is displayed on, as string ids. ``text`` interns a text.
 
-        As in other traces, CANN calls go to their host thread, and device work to its streams.
+        As in other traces, CANN calls are displayed on their host thread, and device work on its stream.
         """
         pairs, place = self._pairs(pid, tid)
         made = [self._drawn(*pair) for pair in pairs]
@@ -66,7 +66,7 @@ class Lanes:
         return process[place], thread[place]
 
     def order(self, stated: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
-        """Returns the sort order of drawn threads: by kind, then by ``stated``, else by number."""
+        """Returns the sort order of displayed threads: by kind, then by ``stated``, otherwise by thread number."""
         found = dict(stated)
         for pid, tid in self._threads:
             lane, device = self.what(pid, tid)
@@ -89,7 +89,7 @@ class Lanes:
         return str(device), tid if lane == Lane.STREAM else self._threads.get((pid, tid), f"Thread {tid}")
 
     def what(self, pid: str, tid: str) -> tuple[Lane, int]:
-        """Returns the Lane of a thread, and its device (-1 on the host)."""
+        """Returns the Lane of a thread, and its device (-1 = host)."""
         name = self._processes.get(pid, "")
         lane = _PROCESSES.get(_bare(name), Lane.OTHER if name else Lane.HOST)
         if lane is Lane.PLANE and _GROUP.match(self._threads.get((pid, tid), "")):
@@ -108,7 +108,7 @@ class Lanes:
 
 
 def device_lane_names(device: Int32, pid: Int32, tid: Int32, texts: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Returns names of device tracks other than streams: groups, planes and analyses."""
+    """Returns the names of device tracks other than streams: groups, planes and analyses."""
     row = np.flatnonzero(device != -1)
     pairs = np.unique(np.stack((pid[row], tid[row])), axis=1).T.tolist()
     return {(texts[pid], texts[tid]): texts[tid] for pid, tid in pairs if not texts[tid].isdecimal()}

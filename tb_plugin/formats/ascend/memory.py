@@ -16,8 +16,13 @@ from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import ids_of
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.groupby import numbered
-from tb_plugin.model.trace.extra_columns import ONLY_RELEASED, AllocatorBlocks, AllocatorTotals, ReportedMemory
+from tb_plugin.lib.groupby import number_groups
+from tb_plugin.model.trace.extra_columns import (
+    RELEASE_WITHOUT_ALLOCATION,
+    AllocatorBlocks,
+    AllocatorTotals,
+    ReportedMemory,
+)
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import MemoryEvents
 
@@ -27,14 +32,14 @@ Float64 = npt.NDArray[np.float64]
 
 NPU_TYPE = 20  # c10's PrivateUse1, which torch_npu calls npu
 KIB, MIB = 1024.0, 1024.0**2
-MOST_NAMES = 2_000  # pairs of device and allocator or component: CANN has 78 components
+MOST_NAMES = 2_000  # maximum number of combinations of device and allocator or component; CANN has 78 components
 _DEVICE = re.compile(r"(?i)NPU:(\d{1,6})\Z")
 PYTORCH, GRAPH, BOTH = "PTA", "GE", "PTA+GE"
 OF_GRAPH = "cann::"  # name prefix of blocks from the graph engine's allocator
 
 
 def memory_in(tables: Mapping[str, CsvTable], interner: Interner) -> tuple[dict[str, Any], dict[str, IssueLog]]:
-    """Returns fields of a RawTrace about memory, and the issues by file."""
+    """Returns the memory fields of a RawTrace, and the issues by file."""
     found: dict[str, Any] = {}
     logs = {files.MEMORY: IssueLog(), files.MODULES: IssueLog()}
     if (table := tables.get(files.BLOCKS)) is not None:
@@ -48,13 +53,13 @@ def memory_in(tables: Mapping[str, CsvTable], interner: Interner) -> tuple[dict[
 
 
 def devices_in(found: Mapping[str, Any]) -> Int32:
-    """Returns the devices in the memory files; such a device may have no kernels."""
+    """Returns the devices in the memory files. A device may have no kernels."""
     numbers = [found[key].device_id for key in ("memory", "totals", "components") if key in found]
     return np.unique(np.concatenate((np.empty(0, np.int32), *numbers)))
 
 
 def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
-    """Returns the blocks; older blocks have no start, blocks that remain have no end."""
+    """Returns the blocks. Start is missing if allocated before the recording, end if never freed."""
     start, has_start = table.nanoseconds("Allocation Time(us)")
     end, has_end = table.nanoseconds("Release Time(us)")
     size = _bytes(table.numbers("Size(KB)"), KIB)
@@ -72,11 +77,11 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
 
 
 def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, ReportedMemory]:
-    """Returns an allocation and a release per block, with allocator totals and the requesting operator.
+    """Returns an allocation and a release for each block, with allocator totals and the requesting operator.
 
-    The graph engine's blocks are marked: its allocator has totals of its own, which do not mix with PyTorch's. The
-    file has no addresses, so a block's address is its row number. It has no threads, so all events have ``thread``. A
-    block from before the recording has a negative size and no allocation.
+    The graph engine's blocks are marked, because its allocator has separate totals. The file has no addresses, so a
+    block's address is its row number. It has no threads, so all events use ``thread``. A block from before the
+    recording has a negative size and no allocation.
     """
     size = _bytes(table.numbers("Size(KB)"), KIB)
     device = _devices(table.texts("Device Type"))
@@ -127,7 +132,7 @@ def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryE
 
 
 def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the memory of software components. A negative value means that only a release was seen."""
+    """Returns the memory of software components. A negative value means that only the release was recorded."""
     time, has_value = table.nanoseconds("Timestamp(us)")
     row = np.flatnonzero(has_value)
     value = table.numbers("Total Reserved(MB)")[row]
@@ -135,7 +140,7 @@ def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> Allocat
     found = AllocatorTotals(
         time_ns=time[row],
         allocated=none,
-        reserved=np.where(value < 0, ONLY_RELEASED, _bytes(value, MIB)),
+        reserved=np.where(value < 0, RELEASE_WITHOUT_ALLOCATION, _bytes(value, MIB)),
         active=none,
         allocator=ids_of(table.texts("Component"), interner)[row],
         device_type=np.full(len(row), NPU_TYPE, np.int32),
@@ -145,7 +150,7 @@ def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> Allocat
 
 
 def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the totals of all allocators. If a device has totals of both but no sum, the sum is added."""
+    """Returns the totals of all allocators. If a device has totals of both allocators but no sum, the sum is added."""
     found = _limited(_table_totals(table, interner), log)
     both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
     parts = [found]
@@ -159,8 +164,8 @@ def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTo
 
 
 def _limited(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
-    """Returns totals of at most MOST_NAMES names and devices: each gets a curve and a row of its own."""
-    pair, count = numbered(totals.device_id.astype(np.int64) << 32 | totals.allocator.astype(np.int64) + 1)
+    """Returns the totals of at most MOST_NAMES combinations of name and device, because each one becomes a curve."""
+    pair, count = number_groups(totals.device_id.astype(np.int64) << 32 | totals.allocator.astype(np.int64) + 1)
     if count <= MOST_NAMES:
         return totals
     kept = pair < MOST_NAMES
@@ -211,7 +216,7 @@ def _bytes(values: Float64, unit: float) -> Int64:
 
 
 def _devices(cells: pa.Array) -> Int32:
-    """Returns device numbers from texts such as ``NPU:3``, 0 without one."""
+    """Returns device numbers from texts such as ``NPU:3``; 0 = missing."""
     encoded = cells.dictionary_encode()
     numbers = [int(match[1]) if (match := _DEVICE.match(text)) else 0 for text in encoded.dictionary.to_pylist()]
     found: Int32 = np.array([*numbers, 0], np.int32)[np.asarray(pc.fill_null(encoded.indices, len(numbers)))]

@@ -1,4 +1,4 @@
-"""Memory estimate for reading a profile, per kind of file."""
+"""Memory estimate for reading a profile, by kind of file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PER_DATABASE_BYTE = 6.0
 PER_TABLE_BYTE = 4.0  # peak memory per byte of a table (3.7 were measured: kernels and blocks of 200 MB each)
 
 
-def needed(sizes: Mapping[str, FileSize]) -> int:
-    """Returns the estimated peak memory of a read, bytes."""
+def estimated_peak_bytes(sizes: Mapping[str, FileSize]) -> int:
+    """Returns the estimated peak memory of a read, in bytes."""
     kinds = {name: kind_of(name) for name in sizes}
     is_drawn = files.TRACE in kinds.values()
     read = {name: size for name, size in sizes.items() if not (is_drawn and kinds[name] == files.OPERATORS)}

@@ -1,4 +1,4 @@
-"""Trace view rows merged with the kernels and facts of the tables."""
+"""Trace view rows, merged with kernels from the tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GROUPS = "Communication"
 
 
 def no_rows_at_all() -> dict[str, Any]:
-    """Returns the columns of a profile without a trace view."""
+    """Returns empty columns, for a profile without a trace view."""
     none, ids = np.empty(0, np.int64), np.empty(0, np.int32)
     return {
         "start_ns": none, "dur_ns": none, "name": ids, "category": ids, "kind": np.empty(0, np.uint8), "pid": ids, "tid": ids,
@@ -34,10 +34,10 @@ def no_rows_at_all() -> dict[str, Any]:
 def with_kernels(
     columns: dict[str, Any], kernels: Kernels, interner: Interner, row: Int32 | None = None
 ) -> tuple[dict[str, Any], Int32]:
-    """Returns the columns with the table's facts about kernels, and the row of each kernel.
+    """Returns the columns with the table's data about kernels added, and the row of each kernel.
 
-    Kernels of the trace view stay in place; others become rows on streams of their own. ``row`` has the rows if the
-    profile reports them.
+    Kernels that are missing from the trace view become new rows, on their stream. ``row``: rows of the kernels, if
+    the profile reports them.
     """
     if row is None:
         drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
@@ -84,7 +84,7 @@ def _appended(made: dict[str, Any], kernels: Kernels, chosen: Int64, row: Int32,
 
 
 def _merged_facts(others: tuple[OpenColumn, ...], facts: tuple[OpenColumn, ...], row: Int32) -> tuple[OpenColumn, ...]:
-    """Returns arguments of the trace view, then facts of the tables; the tables win for equal keys."""
+    """Returns arguments of the trace view, then table columns. For equal keys, the table is used."""
     stated = {fact.key for fact in facts}
     placed = []
     for fact in facts:

@@ -1,4 +1,4 @@
-"""Sources for one file, or for all files that still exist."""
+"""Sources for one file, and for files that may vanish."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from tb_plugin.formats.base import Source
 
 
 class OneFile(Source):
-    """A file of a profile as a source."""
+    """A source with one file of a profile."""
 
     def __init__(self, source: Source, name: str) -> None:
         self._source = source
         self._name = name
 
     def names(self) -> Sequence[str]:
-        """Returns the name."""
+        """Returns the file's name."""
         return [self._name]
 
     def open(self, name: str) -> BinaryIO:
-        """Returns its bytes. Raises StorageError."""
+        """Opens the file. Raises StorageError."""
         return self._source.open(name)
 
     def size(self, name: str) -> int:
-        """Returns its stored size."""
+        """Returns the stored size in bytes."""
         return self._source.size(name)
 
 
 class Steady(Source):
-    """A profile whose files may vanish after listing: their size is then 0, and opening one raises."""
+    """A profile whose files may vanish after listing. A vanished file has size 0, and opening it raises an error."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -40,11 +40,11 @@ class Steady(Source):
         return self._source.names()
 
     def open(self, name: str) -> BinaryIO:
-        """Returns the bytes of one file. Raises StorageError and OSError."""
+        """Opens a file. Raises StorageError and OSError."""
         return self._source.open(name)
 
     def size(self, name: str) -> int:
-        """Returns the stored size, 0 for a file that vanished."""
+        """Returns the stored size in bytes, 0 for a vanished file."""
         try:
             return self._source.size(name)
         except (OSError, UserError):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tb_plugin.errors import UserError
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable, read_table
-from tb_plugin.formats.ascend.database import Database, opened
+from tb_plugin.formats.ascend.database import Database, open_database
 from tb_plugin.formats.ascend.filenames import READER_ID, by_kind, kind_of
 from tb_plugin.formats.ascend.kernel_details import DURATION, NAME, START
 from tb_plugin.formats.ascend.one_file import Steady
@@ -26,11 +26,11 @@ from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.table import Window
 
 Found = TypeVar("Found")
-LOST = (UserError, OSError)  # errors that end the read of one file only
+LOST = (UserError, OSError)  # errors that affect only one file
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _UNSAVED = (
-    "the changes in this file are not shown: the database was copied while it was being written. "
-    "Close the program that uses it (or run PRAGMA wal_checkpoint) and copy it again."
+    "the changes in this file are not shown, because the database was copied while it was being "
+    "written. Close the program that uses it (or run PRAGMA wal_checkpoint), then copy it again."
 )
 # required columns
 _REQUIRED_COLUMNS = {
@@ -42,7 +42,7 @@ _REQUIRED_COLUMNS = {
 
 
 class OpenedFiles:
-    """Files of a folder during one read. An unreadable file is logged and the others are read."""
+    """Files of a folder during one read. An unreadable file is logged, and the other files are still read."""
 
     def __init__(self, source: Source, names: Mapping[str, str], progress: Progress) -> None:
         self.source = source = Steady(source)
@@ -57,7 +57,7 @@ class OpenedFiles:
         self._unread = set(source.names())
 
     def content(self, kind: str, max_bytes: int = 0, log: IssueLog | None = None) -> bytes | None:
-        """Returns the bytes of a file, None if it is missing or unreadable; ``max_bytes`` limits them, 0 = all."""
+        """Returns the bytes of a file, or None if it is missing or unreadable. ``max_bytes`` is a limit, 0 = none."""
         name = self.names.get(kind)
         try:
             return None if name is None else b"".join(self.pieces(name, IssueLog() if log is None else log, max_bytes))
@@ -66,7 +66,7 @@ class OpenedFiles:
             return None
 
     def database(self, kind: str, of: Callable[[Database], Found | None], log: IssueLog | None = None) -> Found | None:
-        """Returns the result of ``of`` for a database, None if it is missing or unreadable, which is logged."""
+        """Returns the result of ``of`` for a database. None if it is missing or unreadable, which is logged."""
         name = self.names.get(kind)
         if name is None:
             return None
@@ -79,13 +79,13 @@ class OpenedFiles:
             self._progress(replace(self._state, fraction=min(1.0, done / self._total_bytes)))
 
         try:
-            with opened(self.source, name, log, tell) as database:
+            with open_database(self.source, name, log, tell) as database:
                 content = of(database)
         except LOST as error:
             self.lost(name, error)
         else:
             if content is None:
-                self.note(name, "no_tables", "the database has none of the tables of a profile. Export it again.")
+                self.note(name, "no_tables", "the database contains no profile tables. Export it again.")
         self.tell(kind, log)
         self.file_bytes += size
         self.text_bytes += size
@@ -94,7 +94,10 @@ class OpenedFiles:
         return content
 
     def pieces(self, name: str, log: IssueLog, max_bytes: int = 0) -> Iterator[bytes]:
-        """Yields the text of a file; ``max_bytes`` limits it, 0 = all. Raises UserError for an unreadable file."""
+        """Yields the text of a file in pieces.
+
+        ``max_bytes`` is a limit, 0 = none. Raises UserError for an unreadable file.
+        """
         self._unread.discard(name)
         with self.source.open(name) as raw:
             stream = TextStream(raw, self.source.size(name), lambda fraction: None, log)
@@ -106,7 +109,7 @@ class OpenedFiles:
         self._progress(replace(self._state, fraction=min(1.0, self._done / self._total_bytes)))
 
     def tell(self, kind: str | None, log: IssueLog) -> None:
-        """Logs the issues of a file, or of the whole profile."""
+        """Logs the issues of one file, or of the whole profile if ``kind`` is None."""
         file = "" if kind is None else _last(self.names.get(kind, kind))
         self.issues += [replace(issue, file=file) for issue in log.issues()]
         log.entries.clear()
@@ -117,21 +120,25 @@ class OpenedFiles:
         self.note(name, "file_lost", f"the file could not be read: {why}")
 
     def note(self, name: str, code: str, text: str) -> None:
-        """Logs a fact about a file."""
+        """Logs a note about a file."""
         self.issues.append(Issue(code, "note", text, 1, file=_last(name)))
 
 
 class ProfileFiles(OpenedFiles):
-    """The files of a profile: tables, of which a window has a part, and the trace view, which others read."""
+    """Files of a profile. Tables are read here, restricted to the window; the trace view is read elsewhere."""
 
     def __init__(self, source: Source, progress: Progress, window: Window | None) -> None:
         super().__init__(source, by_kind(source.names()), progress)
-        self.rows = Rows(window) if window is not None else None  # row selection of a window, None for a complete read
+        self.rows = (
+            Rows(window) if window is not None else None
+        )  # selects the rows of a window; None for a complete read
         self._kept: dict[str, CsvTable | None] = {}
         self._logs: list[tuple[str, IssueLog]] = []
         for other in source.names():
             if (kind := kind_of(other)) and (name := self.names[kind]) != other:
-                self.note(other, "second_file", f"the profile is read from {_last(name)}; this one is skipped")
+                self.note(
+                    other, "second_file", f"this file was skipped, because the profile is read from {_last(name)}"
+                )
         for name in (name for name in source.names() if name.endswith(files.LOG) and self.source.size(name)):
             self.note(name, "unsaved_changes", _UNSAVED)
 
@@ -146,18 +153,18 @@ class ProfileFiles(OpenedFiles):
         return tell
 
     def end(self, name: str, report: ReadReport) -> None:
-        """Takes the report of a file that another reader read."""
+        """Adds the report of a file that another reader has read."""
         self.is_any_read = True
         self._done += self.source.size(name)
         self.issues += [replace(issue, file=_last(name)) for issue in report.issues]
 
     def keep(self, kind: str) -> CsvTable | None:
-        """Returns a table that is needed again; the next call takes it."""
+        """Reads a table and caches it for the next call of ``table``."""
         self._kept[kind] = table = self.table(kind)
         return table
 
     def table(self, kind: str) -> CsvTable | None:
-        """Returns the table of a file, None if it is missing or unreadable, which is logged."""
+        """Returns the table in a file. None if it is missing or unreadable, which is logged."""
         if kind in self._kept:
             table, self._kept[kind] = self._kept[kind], None
             return table
@@ -183,13 +190,13 @@ class ProfileFiles(OpenedFiles):
         return table
 
     def add_log(self, kind: str, log: IssueLog) -> None:
-        """Takes a log whose issues are reported at the end, because more may follow."""
+        """Adds a log that is reported at the end, because more issues may follow."""
         self._logs.append((kind, log))
 
     def report(self, trace: ReadReport | None, more: int) -> ReadReport:
-        """Returns the report about all files; ``more`` rows are drawn in addition to the trace view.
+        """Returns the report about all files. ``more``: number of rows in addition to the trace view.
 
-        Files without needed content count as read, such as operator calls beside a trace view.
+        Files whose content is not needed count as read, for example operator calls if a trace view exists.
         """
         for kind, log in self._logs:
             self.tell(kind, log)

@@ -27,7 +27,7 @@ _TEXTS = ("Name", "Input Shapes", "Call Stack")
 
 
 def operators_of(name: str, table: CsvTable) -> ReportedTable:
-    """Returns the calls of the table; times in nanoseconds, null if missing. Other columns follow unchanged."""
+    """Returns the operator calls. Times are in nanoseconds; null = missing. Other columns are unchanged."""
     columns = {
         "name": pc.fill_null(table.texts("Name"), ""),
         "input_shape": _formed(table.texts("Input Shapes"), as_shapes),
@@ -42,7 +42,7 @@ def operators_of(name: str, table: CsvTable) -> ReportedTable:
 
 
 def _formed(cells: pa.Array, form: Callable[[str], str]) -> pa.Array:
-    """Returns texts in the model's form, each distinct one converted once; null if nothing is left."""
+    """Converts texts to the model's form; null if the result is empty. Each distinct text is converted once."""
     encoded = cells.dictionary_encode()
     formed = pa.array([form(text) or None for text in encoded.dictionary.to_pylist()], pa.large_string())
     return formed.take(encoded.indices)

@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 
-MOST_BYTES = 16 * 1024 * 1024  # limit for a settings file; real ones have a few KiB
-MOST_VALUES = 100_000  # members and items; as objects they take up to 40 times their text
+MOST_BYTES = 16 * 1024 * 1024  # limit for a settings file; real files have a few KiB
+MOST_VALUES = 100_000  # limit on members and items; in memory, they take up to 40 times their text
 MOST_RANKS = 10**9
 BACKEND = "hccl"
 _EMPTY: tuple[Any, ...] = ("", "-", [], {})  # values of unset options
 
 
 def settings_in(content: bytes, log: IssueLog | None = None) -> dict[str, Any]:
-    """Returns the object of a JSON file. Raises ValueError if there is none, or if it is too deep or too large."""
+    """Returns the JSON object in a file. Raises ValueError if it is missing, too deep or too large."""
     if len(content) > MOST_BYTES or content.count(b",") > MOST_VALUES:
         raise ValueError("it is too large")
     try:
-        found = storable(json.loads(content), content, log)
+        found = to_storable(json.loads(content), content, log)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(found, dict):
@@ -30,7 +30,7 @@ def settings_in(content: bytes, log: IssueLog | None = None) -> dict[str, Any]:
 
 
 def metadata_of(info: Mapping[str, Any], about: Mapping[str, Any], rank: int | None) -> dict[str, Any]:
-    """Returns metadata of a trace, under the keys of PyTorch's traces where possible."""
+    """Returns trace metadata. Uses the keys of PyTorch traces where possible."""
     made: dict[str, Any] = {}
     stated = _integer(info.get("rank_id"))
     rank = stated if stated is not None and stated >= 0 else rank
@@ -52,7 +52,7 @@ def metadata_of(info: Mapping[str, Any], about: Mapping[str, Any], rank: int | N
 
 
 def _filled(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings with a value: false and 0 count, empty ones do not."""
+    """Returns the settings without empty values. False and 0 are not empty."""
     made = {key: _filled(value) if isinstance(value, dict) else value for key, value in settings.items()}
     return {key: value for key, value in made.items() if value is not None and value not in _EMPTY}
 

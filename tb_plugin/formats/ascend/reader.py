@@ -1,6 +1,6 @@
-"""The Reader of Ascend profiles: a folder of many files.
+"""Reader for Ascend profiles: a folder of many files.
 
-Any file may be missing, truncated or unreadable.
+Each file may be missing, truncated or unreadable.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome.generic.events import decode
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.memory_estimate import room_bytes
-from tb_plugin.formats._chrome.parse import Tally, passed, report_of
+from tb_plugin.formats._chrome.parse import Tally, report_of, single_pass
 from tb_plugin.formats.ascend import PROFILE
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.communication import MOST_BYTES as MOST_DOCUMENT
 from tb_plugin.formats.ascend.communication import Job, document_in, job_of, kernel_steps
 from tb_plugin.formats.ascend.csv_table import CsvTable
-from tb_plugin.formats.ascend.database import Content, analysed, content_of
+from tb_plugin.formats.ascend.database import Content, analysis_tables, content_of
 from tb_plugin.formats.ascend.filenames import READER_ID, rank_in
 from tb_plugin.formats.ascend.kernel_details import Kernels, core_by_task, kernels_of, uses_of_tasks
 from tb_plugin.formats.ascend.lanes import Lanes, device_lane_names
 from tb_plugin.formats.ascend.memory import devices_in, memory_in
-from tb_plugin.formats.ascend.memory_estimate import DATABASES, DOCUMENTS, needed
+from tb_plugin.formats.ascend.memory_estimate import DATABASES, DOCUMENTS, estimated_peak_bytes
 from tb_plugin.formats.ascend.merge import no_rows_at_all, with_kernels
 from tb_plugin.formats.ascend.one_file import OneFile
 from tb_plugin.formats.ascend.open_files import LOST, ProfileFiles
 from tb_plugin.formats.ascend.operators import operators_of
 from tb_plugin.formats.ascend.profile_info import MOST_BYTES, metadata_of, settings_in
 from tb_plugin.formats.ascend.reported_tables import reported_table
-from tb_plugin.formats.ascend.text_or_database import ComparedNumber, compared, figures_of
+from tb_plugin.formats.ascend.text_or_database import ComparedNumber, compare_sources, figures_of
 from tb_plugin.formats.ascend.timeline import Timeline, in_percent
 from tb_plugin.formats.ascend.trace_view import Events
 from tb_plugin.formats.ascend.track_names import NameRows, NamesOf, devices_of
-from tb_plugin.formats.ascend.windows import surveyed
+from tb_plugin.formats.ascend.windows import survey
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
 from tb_plugin.formats.format_entry import DeclaredReader
@@ -50,35 +50,36 @@ from tb_plugin.model.trace.table import CounterEvents, RawTrace
 from tb_plugin.model.trace.window import Survey
 from tb_plugin.profilers import TORCH_NPU
 
-_PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
+_PARSE_AGAIN = "Parse the profile again: torch_npu.profiler.profiler.analyse()."
 _ONLY_COMMUNICATION = (
-    "no file of the profile has rows, so the device shows only communication calls. Compute appears only in the "
-    "vendor tables"
+    "the profile contains no events, so the device shows only communication calls. Compute times are "
+    "only in the vendor tables"
 )
 _OPERATORS = "cpu_op"
-COMPARED = "text_and_database"  # metadata key for the count of numbers that text files and databases have in common
-_VENDOR_TABLES = (files.MODULES, *files.STATED)
+COMPARED = "text_and_database"  # metadata key: number of values that text files and databases both contain
+_VENDOR_TABLES = (files.MODULES, *files.VENDOR_TABLES)
 
 
 class AscendReader(DeclaredReader, entry=PROFILE):
-    """Reads ``*_ascend_pt`` and ``*_ascend_ms`` folders of torch_npu and MindSpore."""
+    """Reads the ``*_ascend_pt`` and ``*_ascend_ms`` folders of torch_npu and MindSpore."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
-        return needed(sizes)
+        """Returns the estimated peak memory of a read, in bytes."""
+        return estimated_peak_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the profile. Raises UnreadableTrace if no file can be read, and what ``progress`` raises."""
+        """Reads the profile. Raises UnreadableTrace if no file is readable, and any error from ``progress``."""
         return _Reading(source, options, progress).read()
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns bounds, steps and work of the trace view. Raises WindowUnsupported without one, and what ``read``
-        raises.
+        """Returns time bounds, steps and device work of the trace view, without loading it.
+
+        Raises WindowUnsupported if there is no trace view, and any error that ``read`` raises.
         """
-        return surveyed(source, options, progress)
+        return survey(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of text fit into ``memory_bytes`` when read."""
+        """Returns how many bytes of text can be read with ``memory_bytes`` of memory."""
         return room_bytes(memory_bytes)
 
 
@@ -125,7 +126,7 @@ class _Reading:
         if not is_drawn and (table := self._opened.table(files.OPERATORS)) is not None:
             stated.append(operators_of(files.OPERATORS, table))
         if not self._opened.is_any_read:
-            raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
+            raise UnreadableTrace("None of the profile's files could be read.", do=_PARSE_AGAIN)
         columns["collectives"] = job.collectives(columns, interner)
         rows, log = NameRows(columns["name"], columns["kind"]), IssueLog()
         classes = class_names(rows, interner, self._options.class_rules, log)
@@ -170,7 +171,10 @@ class _Reading:
 
         tell = self._opened.begin(name)
         try:
-            with passed(OneFile(self._opened.source, name), self._options, events, decode, tell) as (document, stream):
+            with single_pass(OneFile(self._opened.source, name), self._options, events, decode, tell) as (
+                document,
+                stream,
+            ):
                 collected = events.collected
                 columns = collected.finish().raw(None)
                 lanes = Lanes(collected.interner.texts, collected.names.processes(), collected.names.threads())
@@ -190,7 +194,7 @@ class _Reading:
     def _kernels(
         self, found: Content, columns: Mapping[str, Any], interner: Interner
     ) -> tuple[Kernels | None, npt.NDArray[np.int32] | None]:
-        """Returns the kernels of the table, else of a database, with their rows if the profile reports them."""
+        """Returns the kernels of the table or else of a database, and their rows if the profile reports them."""
         table, log = self._opened.table(files.KERNELS), IssueLog()
         if table is None:
             return found.kernels, found.placed
@@ -203,14 +207,19 @@ class _Reading:
         return found.tables.get(kind) if table is None else table
 
     def _databases(self, events: Events, columns: Mapping[str, Any], is_drawn: bool) -> Content:
-        """Returns what the databases add to the other files. ``is_drawn``: a trace view gave ``columns``."""
+        """Returns the parts that only the databases contain.
+
+        ``is_drawn``: whether ``columns`` come from a trace view.
+        """
         interner = events.collected.interner
         if not DATABASES & set(self._opened.names):
             return Content()
         if self._options.window is not None:
             for name in (name for kind, name in self._opened.names.items() if kind in DATABASES):
                 self._opened.note(
-                    name, "database_left_out", "a window is read from the text files; the database was skipped"
+                    name,
+                    "database_left_out",
+                    "the database was skipped, because time windows are read from the text files",
                 )
             return Content()
         # The content of a file is known only after reading it.
@@ -219,26 +228,25 @@ class _Reading:
         texts = frozenset(tables) | ({files.TRACE} if is_drawn else set())
         texts |= set(self._documents)
         rows = self._opened.database("db", lambda database: content_of(database, interner, texts)) or Content()
-        more = self._opened.database(files.ANALYSED, lambda database: analysed(database, texts)) or Content()
+        more = self._opened.database(files.ANALYSED, lambda database: analysis_tables(database, texts)) or Content()
         figures = figures_of(tables)
         if is_drawn:
             operators = int(np.count_nonzero(columns["category"] == interner.text(_OPERATORS)))
             figures["operator calls"] = ComparedNumber(operators, 0)
         equal_count = 0
         for kind, content in (("db", rows), (files.ANALYSED, more)):
-            same, differences = compared(figures, content.figures)
+            same, differences = compare_sources(figures, content.figures)
             equal_count += same
             for text in differences:
                 self._opened.note(
                     self._opened.names[kind],
                     "files_differ",
-                    f"the database differs from the text files, which are used: {text}",
+                    f"the text files and the database differ; the text files are used: {text}",
                 )
         about = {**rows.profile_info, COMPARED: f"{equal_count} numbers agree"} if equal_count else rows.profile_info
         return replace(rows, tables={**more.tables, **rows.tables}, profile_info=about)
 
     def _read_documents(self) -> None:
-        """Reads the communication files: a database is used only for missing ones."""
         for kind in DOCUMENTS:
             log = IssueLog()
             content = self._opened.content(kind, MOST_DOCUMENT)
@@ -262,7 +270,7 @@ class _Reading:
 
     def _metadata(self, database: Content) -> tuple[dict[str, Any], Any]:
         found = []
-        for kind in ("info", files.ABOUT):
+        for kind in ("info", files.PROFILER_METADATA):
             log = IssueLog()
             content = self._opened.content(kind, MOST_BYTES)
             try:

@@ -17,11 +17,11 @@ from tb_plugin.model.trace.extra_columns import SINCE_1970, ReportedColumn, Repo
 _UNIT = re.compile(r"(?P<title>.*?)\s*\((?P<unit>us|ms|KB|MB|GB/s|MB/s|%|MHz|bytes)\)\Z")
 _KEY = re.compile(r"[^A-Za-z0-9]+")
 _TITLES = {
-    "step_trace_time.csv": "Times of steps",
+    "step_trace_time.csv": "Step times",
     "op_statistic.csv": "Kernels by type",
     "api_statistic.csv": "Calls by name",
-    "npu_module_mem.csv": "Memory of components",
-    "data_preprocess.csv": "Work of AI CPUs",
+    "npu_module_mem.csv": "Memory by component",
+    "data_preprocess.csv": "AI CPU work",
     "l2_cache.csv": "L2 cache",
     "task_time.csv": "Tasks",
     "static_op_mem.csv": "Static memory",
@@ -29,14 +29,14 @@ _TITLES = {
 
 
 def reported_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> ReportedTable:
-    """Returns the table of a file, with these columns or all; a column is numeric if all cells are numbers."""
+    """Returns the table in a file, with the given columns or all. A column is numeric if all its cells are numbers."""
     last = PurePosixPath(name).name
     columns = [_column(title, table) for title in (table.titles if titles is None else titles)]
     return ReportedTable(last.partition(".")[0], _TITLES.get(last, last), tuple(columns))
 
 
 def _column(title: str, table: CsvTable) -> ReportedColumn:
-    """Returns a column of the file. Clock times in microseconds have more digits than floats and become nanoseconds."""
+    """Returns a column. Microseconds since 1970 become nanoseconds, because floats cannot hold all their digits."""
     match = _UNIT.match(title)
     key = _KEY.sub("_", title).strip("_").lower() or "column"
     bare, unit = (match["title"], match["unit"]) if match else (title, "")
@@ -48,7 +48,10 @@ def _column(title: str, table: CsvTable) -> ReportedColumn:
 
 
 def _numbers(cells: pa.Array) -> pa.Array:
-    """Returns numbers, or the texts if one is not a number or has more digits than a float."""
+    """Converts texts to numbers.
+
+    Returns them unchanged if any is not a number or has too many digits for a float.
+    """
     for kind in (pa.int64(), pa.float64()):
         try:
             found = pc.cast(cells, kind)
@@ -59,14 +62,14 @@ def _numbers(cells: pa.Array) -> pa.Array:
 
 
 def _has_all_digits(cells: pa.Array) -> bool:
-    """Returns True if floats represent the numbers exactly; 15 digits always fit."""
+    """Returns True if floats represent all numbers exactly. Up to 15 digits always fit."""
     digits = pc.utf8_length(pc.replace_substring_regex(cells, "[^0-9]", ""))
     long = cells.filter(pc.fill_null(pc.greater(digits, 15), False))
     return all(Decimal(repr(float(text))) == Decimal(text) for text in long.to_pylist())
 
 
 def _is_clock_time(cells: pa.Array) -> bool:
-    """Returns True if microseconds count from 1970: as durations they would be a hundred days."""
+    """Returns True for microseconds since 1970. Durations of a hundred days do not occur."""
     try:
         floats = pc.cast(cells, pa.float64())
     except pa.ArrowInvalid:

@@ -1,6 +1,6 @@
 """Comparison of the numbers in text files and databases.
 
-The text files are used; the database is only compared.
+The text files are used. The database only serves as a check.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import DEVICE, DURATION
 
-_DURATION_ROUNDING_US = 0.001  # us that a duration may lose with three decimals
+_DURATION_ROUNDING_US = 0.001  # us; rounding error of a duration with three decimals
 _MIB_PER_BYTE = 1 / 1024**2
 _MAX_BARS = 10_000  # maximum number of rounded bars in a step time
 _STEP = "Step"
@@ -23,11 +23,11 @@ _STEP_TITLES = (
     "Computing", "Communication(Not Overlapped)", "Overlapped", "Communication", "Free", "Stage", "Bubble", "Preparing",
 )  # fmt: skip
 _MEMORY_TITLES = ("Total Allocated(MB)", "Total Reserved(MB)")
-MAX_DIFFERENCES = 5  # differences in full; the others are counted
+MAX_DIFFERENCES = 5  # maximum number of differences to describe; others are only counted
 
 
 class ComparedNumber(msgspec.Struct, frozen=True):
-    """A number in both sources, and the tolerance of the comparison."""
+    """A number that both sources contain, and the tolerance of the comparison."""
 
     value: float
     within: float
@@ -41,13 +41,13 @@ Figures = dict[str, ComparedNumber]
 
 
 def kernel_figures(dur_ns: np.ndarray) -> Figures:
-    """Returns number and total time of kernels, including group operations."""
+    """Returns the number of kernels and their total time, including communication operations."""
     total = ComparedNumber(float(dur_ns.sum()) / 1000, _DURATION_ROUNDING_US * (len(dur_ns) + 1), "us")
     return {"kernels": ComparedNumber(len(dur_ns), 0), "kernel time": total}
 
 
 def figures_of(tables: Mapping[str, CsvTable]) -> Figures:
-    """Returns the tables' numbers about kernels, allocator peaks and step times."""
+    """Returns the totals of kernels, allocator peaks and step times in the tables."""
     found: Figures = {}
     if (table := tables.get(files.KERNELS)) is not None:
         time, has_time = table.nanoseconds(DURATION)
@@ -59,8 +59,8 @@ def figures_of(tables: Mapping[str, CsvTable]) -> Figures:
     return found
 
 
-def compared(text: Figures, database: Figures) -> tuple[int, list[str]]:
-    """Returns how many numbers agree, and a sentence per difference."""
+def compare_sources(text: Figures, database: Figures) -> tuple[int, list[str]]:
+    """Returns how many numbers agree, and a sentence for each difference."""
     shared = [name for name in text if name in database]
     different = [name for name in shared if abs(text[name].value - database[name].value) > text[name].within]
     sentences = [
@@ -90,7 +90,7 @@ def _steps(table: CsvTable) -> Figures:
     found: Figures = {}
     device = table.texts(DEVICE) if table.has(DEVICE) else pa.nulls(table.rows, pa.string())
     labels = list(zip(device.to_pylist(), table.texts(_STEP).to_pylist(), strict=True))
-    # Only the newest files name the device; a step on several devices is not compared.
+    # Only the newest files contain the device. A step on several devices is not compared.
     is_unique = len({step for _, step in labels}) == len(labels)
     for title in _STEP_TITLES if is_unique else ():
         for (_, step), value in zip(labels, table.numbers(title).tolist(), strict=True):

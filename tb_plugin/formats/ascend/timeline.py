@@ -1,7 +1,4 @@
-"""``trace_view.json``: kinds of events, and launches.
-
-Kernel facts come from kernels.py.
-"""
+"""Rows of ``trace_view.json``: kinds of events, and launches."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from msgspec.structs import asdict, replace
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_stack, as_types, kind_of_task
 from tb_plugin.formats.ascend.lanes import Lane, Lanes
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import rows_starting_at
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -35,7 +32,7 @@ _KIND_BY_CATEGORY = {
     "python_function": EventKind.PYTHON,
 }
 _LAUNCH, _HOST_TO_DEVICE, _FORWARD = "torch_to_npu", "HostToDevice", "fwdbwd"
-# the id of these arrows is the start of their task, which two streams may share; files write start-end pairs
+# arrows whose id is the start time of their task, so ids may repeat; files write them as start-end pairs
 IN_PAIRS = frozenset({_LAUNCH})
 _SHAPES, _TYPES, _STACK = "Input Dims", "Input type", "Call stack"
 _SEQUENCE, _THREAD, _CONNECTION = "Sequence number", "Fwd thread id", "connection_id"
@@ -46,7 +43,7 @@ _DIRECTION = "memcpy direction"
 
 
 class Timeline:
-    """The rows of a trace view. ``columns`` come from Collection.raw."""
+    """Rows of a trace view. ``columns`` come from ``Collection.raw``."""
 
     def __init__(self, columns: Mapping[str, Any], lanes: Lanes, interner: Interner) -> None:
         self._columns = dict(columns)
@@ -59,7 +56,7 @@ class Timeline:
         self._lanes = lanes
 
     def raw(self) -> dict[str, Any]:
-        """Returns columns and sections of a RawTrace, except name flags; ``device`` has device numbers."""
+        """Returns the columns and sections of a RawTrace, except name flags. ``device`` contains device numbers."""
         columns = self._columns
         connection = self._integers(_CONNECTION, self.count)
         linked = np.isin(self.kind, (EventKind.RUNTIME, EventKind.KERNEL, EventKind.MEMCPY)) & (
@@ -74,7 +71,7 @@ class Timeline:
             "kind": self.kind,
             "pid": pid,
             "tid": tid,
-            # 0 is no connection: work that the host did not request.
+            # 0 means no connection: the host did not request this work.
             "correlation": np.where(linked & (connection > 0), connection, MISSING),
             "external_id": external,
             "device": self.device,
@@ -107,14 +104,13 @@ class Timeline:
         return np.where(plain, made, kind).astype(np.uint8)
 
     def _table(self, ids: Int32, convert: Callable[[str], Any]) -> npt.NDArray[np.uint8]:
-        """Maps the texts of a column, each distinct one once."""
         table = np.zeros(len(self._interner.texts) + 1, np.uint8)
         for each in np.unique(ids).tolist():
             table[each] = int(convert(self._interner.texts[each]))
         return table[ids]
 
     def _integers(self, key: str, count: int) -> Int64:
-        """Returns the integers of an argument by row, -1 if missing; it stays an argument."""
+        """Returns an argument as integers by row; -1 = missing. The argument column remains."""
         found = np.full(count, MISSING, np.int64)
         column = self._others.get(key)
         if column is not None and not column.is_text:
@@ -127,7 +123,9 @@ class Timeline:
         return found
 
     def _arrows(self, ends: ArrowEnds) -> tuple[ArrowEnds, Flows, Int64]:
-        """Returns other recorded arrows, arrows from forward to backward, and the launching operator of tasks."""
+        """Returns three things: other recorded arrows, arrows from forward to backward, and the operator that
+        launched each task.
+        """
         name = self._table(ends.name, lambda text: 1 if text == _LAUNCH else 2 if text == _FORWARD else 0)
         host_to_device = self._table(ends.name, lambda text: text.startswith(_HOST_TO_DEVICE)) == 1
         external = np.full(self.count, MISSING, np.int64)
@@ -143,21 +141,21 @@ class Timeline:
         return self._at_drawn_rows(_chosen_arrows(ends, is_chosen)), flows, external
 
     def _at_drawn_rows(self, ends: ArrowEnds) -> ArrowEnds:
-        """Returns arrows with their ends at the drawn rows."""
+        """Returns arrows with their ends moved to the displayed rows."""
         text = self._interner.text
         start_pid, start_tid = self._lanes.drawn(ends.start_pid, ends.start_tid, text)
         end_pid, end_tid = self._lanes.drawn(ends.end_pid, ends.end_tid, text)
         return replace(ends, start_pid=start_pid, start_tid=start_tid, end_pid=end_pid, end_tid=end_tid)
 
     def _rows_at(self, pid: Int32, tid: Int32, time: Int64, some: Int64, among: Bool) -> Int32:
-        """Returns the rows that start exactly at these arrow ends."""
+        """Returns the rows on these threads that start exactly at these times."""
         columns, width = self._columns, len(self._interner.texts) + 1
         key = np.concatenate(
             (columns["pid"].astype(np.int64) * width + columns["tid"], pid[some] * np.int64(width) + tid[some])
         )
-        track = numbered(key)[0].astype(np.int32)
+        track = number_groups(key)[0].astype(np.int32)
         rows = np.flatnonzero(among)
-        # Of rows with equal starts the shortest is the innermost.
+        # If several rows start at the same time, the shortest one is the innermost.
         rows = rows[np.lexsort((-columns["dur_ns"][rows], columns["start_ns"][rows]))]
         return rows_starting_at(track[: self.count], columns["start_ns"], rows, track[self.count :], time[some])
 
@@ -182,7 +180,7 @@ class Timeline:
         return PythonArgs(row=row, **{name: column[row] for name, column in numbers.items()})
 
     def _device_args(self) -> DeviceArgs:
-        """Returns device arguments. The stream of a task is its thread; group operations have no stream number."""
+        """Returns device arguments. The stream of a task is its thread; communication operations have no stream."""
         row = np.flatnonzero(self.on_device & (self.lane != Lane.ANALYSIS)).astype(np.int32)
         size = np.full(self.count, MISSING, np.int64)
         for key in _BYTES:
@@ -210,7 +208,7 @@ class Timeline:
 
 
 def in_percent(counters: CounterEvents, texts: Sequence[str]) -> CounterEvents:
-    """Returns the counters with hit rates in percent, as named: trace views write fractions of 1."""
+    """Returns the counters with hit rates in percent, as their names say. The file contains fractions of 1."""
     known = np.unique(counters.series)
     named = known[[texts[each] == HIT_RATE for each in known.tolist()]] if len(known) else known
     rates = np.isin(counters.series, named)
@@ -220,7 +218,7 @@ def in_percent(counters: CounterEvents, texts: Sequence[str]) -> CounterEvents:
 
 
 def device_args(row: Int32, stream: Int32, size: Int64, direction: Int32) -> DeviceArgs:
-    """Returns arguments of device work; the additional facts of CUDA kernels are missing."""
+    """Returns arguments of device work. Arguments that only CUDA kernels have are missing."""
     word, number = np.full(len(row), MISSING, np.int32), np.full(len(row), MISSING, np.int64)
     nothing = np.full(len(row), np.nan)
     return DeviceArgs(row, stream, word, word, number, number, nothing, nothing, size, direction)

@@ -24,7 +24,7 @@ class NamesOf(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, found: Content | ViewNames) -> NamesOf:
-        """Returns the names of a trace view or of a database."""
+        """Returns the names in a trace view or a database."""
         if isinstance(found, Content):
             return cls(found.process_names, found.thread_names, found.process_order, {})
         processes, threads = found.processes(), found.threads()
@@ -32,7 +32,7 @@ class NamesOf(msgspec.Struct, frozen=True):
 
 
 class NameRows:
-    """Rows that have a name and a kind."""
+    """Columns of row names and kinds."""
 
     def __init__(self, name: Any, kind: Any) -> None:
         self.name = name
@@ -40,7 +40,10 @@ class NameRows:
 
 
 def devices_of(number: Any, others: Any) -> tuple[list[str], Any]:
-    """Returns the devices by number, including ``others`` without rows, and each row's index among them."""
+    """Returns the distinct devices, sorted by number, and the index of each row's device.
+
+    ``others`` are additional devices that have no rows.
+    """
     found = np.union1d(number[number != MISSING], others)
     of_rows = np.full(len(number), MISSING, np.int16)
     of_rows[number != MISSING] = np.searchsorted(found, number[number != MISSING])

@@ -1,4 +1,4 @@
-"""Survey of a large trace view; table rows of a window."""
+"""Survey of a large trace view, and table rows of a window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_plugin.formats._chrome.columns import Column, int64s
 from tb_plugin.formats._chrome.generic.events import Event, decode
 from tb_plugin.formats._chrome.interning import as_text
 from tb_plugin.formats._chrome.other_events import Names
-from tb_plugin.formats._chrome.parse import passed
+from tb_plugin.formats._chrome.parse import single_pass
 from tb_plugin.formats._chrome.survey import LinkedWork, Surveying
 from tb_plugin.formats._chrome.window_cut import Cut
 from tb_plugin.formats.ascend import filenames as files
@@ -23,12 +23,12 @@ from tb_plugin.formats.ascend.csv_table import CsvTable, Keep
 from tb_plugin.formats.ascend.filenames import by_kind
 from tb_plugin.formats.ascend.kernel_details import DURATION, START, Kernels, places_among
 from tb_plugin.formats.ascend.lanes import Lane, Lanes
-from tb_plugin.formats.ascend.memory_estimate import needed
+from tb_plugin.formats.ascend.memory_estimate import estimated_peak_bytes
 from tb_plugin.formats.ascend.one_file import OneFile, Steady
 from tb_plugin.formats.ascend.timeline import IN_PAIRS
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.model.trace.links import rows_starting_at
-from tb_plugin.model.trace.order import FAR, touching
+from tb_plugin.model.trace.order import FAR, overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.annotations import with_own
 from tb_plugin.model.trace.table import Window
@@ -39,13 +39,13 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-_PARTIAL_TABLES = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})  # tables that are read in part for a window
+_PARTIAL_TABLES = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})  # tables of which only a window is read
 _CONNECTION, _TASK = "connection_id", "Task Type"
 _COLUMNS = ("correlation", "start", "end", "thread", "kind")
 
 
 class AscendSurvey(Surveying):
-    """One survey in progress. Rows wait until the names of all threads are known."""
+    """A survey in progress. Rows are buffered until the names of all threads are known."""
 
     has_arrows = True
 
@@ -59,13 +59,13 @@ class AscendSurvey(Surveying):
         self._requests = {name: Column(np.int64) for name in ("time", "thread", "at")}
 
     def add_names(self, events: Sequence[Event]) -> None:
-        """Takes names of processes and threads."""
+        """Adds names of processes and threads."""
         for event in [event for event in events if event.ph == "M"]:
             args = event.args or {}
             self._names.add(event, args.get("name"), args.get("labels"), args.get("sort_index"))
 
     def add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
-        """Takes the ranges of one chunk."""
+        """Adds the ranges of one chunk."""
         # Host events have a category; CANN calls and device events have none.
         bare = np.array([event.cat is None for event in rows], np.bool_)
         right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(bare & (start == 0) & (dur == 0))
@@ -86,7 +86,7 @@ class AscendSurvey(Surveying):
         self.work.add_steps(rows, start, dur, right & ~bare)
 
     def add_arrows(self, ends: Sequence[Event], start: Int64) -> None:
-        """Takes arrows from operators to the requested work; an arrow's start comes before its end."""
+        """Adds arrows from operators to device work. The start of an arrow precedes its end in the file."""
         found = []
         for event, time in zip(ends, start.tolist(), strict=True):
             if event.name not in IN_PAIRS:
@@ -101,7 +101,7 @@ class AscendSurvey(Surveying):
             column.add(values)
 
     def linked(self) -> LinkedWork:
-        """Returns launches, work and steps; called once, after the last event."""
+        """Returns launches, device work and steps. Called once, after the last event."""
         waiting = {name: column.take() for name, column in self._waiting.items()}
         lanes = Lanes((), self._names.processes(), self._names.threads())
         lane = np.array([lanes.what(*thread)[0] for thread in self._threads] or [Lane.OTHER], np.uint8)[
@@ -135,28 +135,28 @@ class AscendSurvey(Surveying):
 
 
 def _connection(event: Event) -> int:
-    """Returns the number shared by a call and its launched work, -1 for none."""
+    """Returns the number that a launch shares with its device work, -1 for none."""
     stated = (event.args or {}).get(_CONNECTION)
     if isinstance(stated, str) and stated.isdecimal() and len(stated) < 19:
         stated = int(stated)
     return stated if type(stated) is int and 0 < stated < 2**63 else MISSING
 
 
-def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
-    """Surveys the trace view of a profile. Raises WindowUnsupported without one."""
+def survey(source: Source, options: ReadOptions, progress: Progress) -> Survey:
+    """Returns time bounds, steps and device work of the trace view. Raises WindowUnsupported if there is none."""
     source = Steady(source)
     names = by_kind(source.names())
     view = names.get(files.TRACE)
     if view is None:
         raise WindowUnsupported(
-            "a profile without a trace view cannot be opened as a window.", next(iter(source.names()), "")
+            "a profile without a trace view cannot be opened as a time window.", next(iter(source.names()), "")
         )
     surveying = AscendSurvey(with_own(TORCH_NPU.steps, options.own_steps))
-    with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
+    with single_pass(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
         found = surveying.finish()
-    # Table rows are distributed like the events, approximately.
+    # Assumes that table rows are distributed over time like the events.
     sizes = {name: _size(source, name) for kind, name in names.items() if kind in _PARTIAL_TABLES}
-    share = 1 + needed(sizes) / max(1, needed({view: FileSize(stream.text_bytes)}))
+    share = 1 + estimated_peak_bytes(sizes) / max(1, estimated_peak_bytes({view: FileSize(stream.text_bytes)}))
     return replace(found, cell_bytes=tuple(round(size * share) for size in found.cell_bytes))
 
 
@@ -165,7 +165,10 @@ def _size(source: Source, name: str) -> FileSize:
 
 
 def cut_of(window: Window) -> Cut:
-    """Returns the cut that keeps the events of a window: both ends of a launch have a connection number."""
+    """Returns a Cut that selects the events of a window.
+
+    Launches and device work are recognised by a connection number.
+    """
 
     def near(events: Sequence[Event]) -> tuple[Bool, Bool]:
         linked = np.array([_connection(event) != MISSING for event in events], np.bool_)
@@ -175,7 +178,7 @@ def cut_of(window: Window) -> Cut:
 
 
 class Rows:
-    """Table rows that belong to a window."""
+    """Selects the table rows of a window."""
 
     def __init__(self, window: Window) -> None:
         self._begin = window.origin_ns + window.begin_ns
@@ -183,7 +186,7 @@ class Rows:
         self._lag = window.lag_ns
 
     def keep(self, kind: str) -> Keep | None:
-        """Returns the row selection of a file, None to keep all rows."""
+        """Returns the row filter for a file, or None to keep all rows."""
         return {
             files.KERNELS: self._kernels,
             files.BLOCKS: self._blocks,
@@ -192,18 +195,21 @@ class Rows:
         }.get(kind)
 
     def placed(self, kernels: Kernels, columns: Mapping[str, Any]) -> tuple[Kernels, Int32]:
-        """Returns kernels in the window, and the rows of those that ``columns`` contain, -1 for none."""
+        """Returns the kernels in the window, and their rows in ``columns``, -1 for none."""
         drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
         row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
-        inside = touching(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
+        inside = overlaps_range(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
         kept = np.flatnonzero((row != MISSING) | inside)
         return kernels.take(kept), row[kept]
 
     def _kernels(self, table: CsvTable) -> Bool:
-        """Includes kernels around the window, which a call inside may have launched. ``assemble`` drops the others."""
+        """Selects kernels in or near the window.
+
+        A call in the window may have launched the latter; ``assemble`` drops the rest.
+        """
         start, has_start = table.nanoseconds(START)
         duration, _ = table.nanoseconds(DURATION)
-        return ~has_start | touching(start, start + duration, self._begin - self._lag, self._end + self._lag)
+        return ~has_start | overlaps_range(start, start + duration, self._begin - self._lag, self._end + self._lag)
 
     def _blocks(self, table: CsvTable) -> Bool:
         start, has_start = table.nanoseconds("Allocation Time(us)")

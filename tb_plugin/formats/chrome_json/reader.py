@@ -1,4 +1,4 @@
-"""The Reader of Chrome's trace JSON from any tool."""
+"""Reader for Chrome's trace JSON from any tool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tb_plugin.formats._chrome.document import Document
 from tb_plugin.formats._chrome.generic.events import Event, decode
 from tb_plugin.formats._chrome.generic.rows import Collected, without_device
 from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes
-from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
+from tb_plugin.formats._chrome.parse import Tally, no_events, report_of, single_pass
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.chrome_json import FORMATS, READER_ID
 from tb_plugin.formats.format_entry import DeclaredReader
@@ -20,16 +20,16 @@ from tb_plugin.model.trace.table import RawTrace
 
 
 class ChromeJsonReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads any Chrome trace (docs/formats/chrome.md); phases that are not displayed are counted."""
+    """Reads any Chrome trace (docs/formats/chrome.md). Counts events with phases that are not displayed."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         reading = _Reading()
-        with passed(source, options, reading, decode, progress) as (document, stream):
+        with single_pass(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
 
 
@@ -80,7 +80,7 @@ class _Reading:
 
 
 def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:
-    """Returns epoch nanoseconds of time 0, which VizTracer writes."""
+    """Returns time 0 of the trace in nanoseconds since 1970, or None. Only VizTracer writes it."""
     stated = metadata.get("viztracer_metadata")
     value = stated.get("baseTimeNanoseconds") if isinstance(stated, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

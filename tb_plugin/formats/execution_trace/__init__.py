@@ -1,4 +1,4 @@
-"""Execution traces of PyTorch (``ExecutionTraceObserver``, Chakra schema): JSON."""
+"""Execution traces of PyTorch (``ExecutionTraceObserver``, Chakra schema) in JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEAD = re.compile(
 
 
 def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns all JSON files as candidates: no name identifies an execution trace."""
+    """Returns all JSON files as candidates, because execution traces have no typical file name."""
     names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
     return [
         Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False)
@@ -29,7 +29,7 @@ def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for an object that starts with a schema version and has nodes."""
+    """Returns True for an object that starts with a schema version and contains nodes."""
     return _HEAD.match(head) is not None
 
 

@@ -1,6 +1,6 @@
 """Columns from the nodes of an execution trace.
 
-Fields of unexpected type are skipped; their node stays.
+A field of unexpected type is skipped, but its node is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Nodes:
         self._tensors = _Columns(TENSORS)
 
     def take(self, node: Any) -> None:
-        """Takes a node of the file."""
+        """Adds a node."""
         values = node if isinstance(node, dict) else {}
         number, name = _integer(values.get("id")), values.get("name")
         if number is None or not isinstance(name, str):
@@ -55,7 +55,7 @@ class Nodes:
         )
         for side, is_output in _SIDES:
             found = values.get(side)
-            # Old files have one list of values, with shapes and types in other lists.
+            # Old files store values, shapes and types in separate lists.
             lists = found if isinstance(found, dict) else {
                 "values": found, "shapes": values.get(f"{side[:-1]}_shapes"), "types": values.get(f"{side[:-1]}_types"),
             }  # fmt: skip
@@ -94,7 +94,7 @@ class Nodes:
         self._tensors.add((self.loaded, is_output, position, *numbers, device, _sizes(shape), _sizes(strides), kind))
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Returns nodes by id (their start order), and their tensors."""
+        """Returns the table of nodes, sorted by id (their start order), and the table of their tensors."""
         nodes, tensors = self._nodes.table(), self._tensors.table()
         order = np.argsort(nodes["node"].to_numpy(), kind="stable")
         place = np.empty(len(order), np.int64)
@@ -112,7 +112,7 @@ class _Columns:
         self._texts: list[dict[str, int] | None] = [{} if field.type == TEXT else None for field in schema]
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """Takes a row with a value per column; non-text in a text column becomes null."""
+        """Adds a row with one value per column. Values other than text become null in a text column."""
         row_values = []
         for value, texts in zip(row, self._texts, strict=True):
             if texts is not None:

@@ -1,4 +1,4 @@
-"""The Reader of execution traces."""
+"""Reader for execution traces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_plugin.formats.execution_trace.nodes import Nodes
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import text_of
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.report import ReadReport
 
@@ -30,21 +30,21 @@ _NEXT = re.compile(r"[\s,]{0,256}(?=\{)")
 
 
 class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads execution traces of PyTorch as a whole."""
+    """Reads execution traces of PyTorch, always as a whole."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> ExecutionTrace:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         nodes = Nodes(log)
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             pieces = list(iter(lambda: stream.read(_BLOCK_BYTES), b""))
             head, is_complete = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
             if not nodes.loaded and (nodes.dropped or not is_complete or not head["nodes"]):
-                raise UnreadableTrace("The file contains no nodes of an execution trace.", do=_ADVICE)
+                raise UnreadableTrace("The file contains no execution trace nodes.", do=_ADVICE)
         issues = log.issues()
         truncated = 0 if is_complete else 1
         process = head.get("pid")
@@ -70,13 +70,13 @@ class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
 
 
 def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], bool]:
-    """Returns the facts around the nodes, and whether the document is complete.
+    """Returns the members other than the nodes, and whether the document is complete.
 
-    A damaged document gives the nodes before the damage.
+    From a damaged document, only the nodes before the damage are read.
     """
     try:
         root = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        # Nodes are decoded one by one: all of them as objects would take ten times the memory of the text.
+        # Nodes are decoded one by one, because all objects together would take ten times the memory of the text.
         for raw in msgspec.json.decode(root.get("nodes", msgspec.Raw(b"[]")), type=list[msgspec.Raw]):
             nodes.take(msgspec.json.decode(raw))
         head: dict[str, Any] = {key: msgspec.json.decode(root[key]) for key in _FACTS if key in root}
@@ -92,7 +92,7 @@ def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], boo
             node, at = _JSON.raw_decode(text, start.end())
             count += 1
             if count > skipped:
-                nodes.take(storable(node, text[start.end() : at].encode(errors="replace"), log))
+                nodes.take(to_storable(node, text[start.end() : at].encode(errors="replace"), log))
     except (ValueError, RecursionError):
         pass
     log.add("truncated_tail", "dropped", at, text="the JSON is truncated or damaged from here on")

@@ -1,4 +1,4 @@
-"""Dumps of PyTorch's flight recorder: pickles (read, never loaded) and JSON."""
+"""Dumps of PyTorch's flight recorder: JSON, or pickles that are never executed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from tb_plugin.formats.base import Candidate, ListedFile
 from tb_plugin.formats.format_entry import FormatEntry
 
 READER_ID = "flight_recorder"
-# TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) is any prefix, to which PyTorch appends the rank.
+# The file name is TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE), any prefix, followed by the rank.
 _NAME = re.compile(
     r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
 )
 _DUMP_PREFIX = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
-"""Prefixes that suggest a dump. A refused file with another prefix is not listed as skipped: many names end in a
-number.
+"""File name prefixes that suggest a dump.
+
+A file without such a prefix is not listed as skipped, because many file names end in a number.
 """
 _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
 _PICKLE_KEYS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
@@ -31,7 +32,7 @@ def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns an uncertain candidate, None if the file name does not end in a rank number."""
+    """Returns an uncertain candidate, or None if the file name does not end in a rank number."""
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
@@ -43,7 +44,7 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for a pickle or JSON with the keys of a dump."""
+    """Returns True for a pickle or JSON file with the keys of a dump."""
     if TEXT.match(head):
         return _JSON_KEYS.search(head) is not None
     return _PICKLE.match(head) is not None and _PICKLE_KEYS.search(head) is not None

@@ -1,4 +1,4 @@
-"""The Reader of flight recorder dumps: one file per rank."""
+"""Reader for flight recorder dumps, one file per rank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tb_plugin.formats.flight_recorder.records import Records, groups_of, status
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.flight_recorder import RawFlight
 from tb_plugin.model.trace.report import ReadReport
 
@@ -29,14 +29,14 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 class FlightRecorderReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads flight recorder dumps of ``torch.distributed``, written per rank when a collective hangs."""
+    """Reads the flight recorder dumps that ``torch.distributed`` writes on each rank when a collective hangs."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawFlight:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             made = _read(stream, log)
@@ -56,7 +56,7 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
     records = Records(log, stream.text_bytes)
     records.take(entries)
     if not records.loaded and (entries or not is_complete):
-        raise UnreadableTrace("None of the entries is a record of a call.", do=_AGAIN)
+        raise UnreadableTrace("None of the entries describes a call.", do=_AGAIN)
     issues = log.issues()
     version, library, old_library = (
         str(found.get(key) or "")[:200] for key in ("version", "comm_lib_version", "nccl_version")
@@ -83,7 +83,7 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
 
 
 class _Nothing:
-    """The sink of a pickle without long lists: a recorder has a few thousand calls."""
+    """Sink that takes no items: a dump has only a few thousand calls."""
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
         return None
@@ -114,7 +114,10 @@ def _pickle_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, b
 
 
 def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """Returns the content of JSON, and whether it is complete; a damaged file gives the entries before the damage."""
+    """Returns the content of a JSON file, and whether it is complete.
+
+    From a damaged file, reads the entries before the damage.
+    """
     pieces = [head]
     while piece := stream.read(_BLOCK_BYTES):
         pieces.append(piece)
@@ -131,7 +134,9 @@ def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, boo
     try:
         while position < len(text) and (start := _NEXT.match(text, position)):
             entry, position = _JSON.raw_decode(text, start.end())
-            entries.append(storable(entry, text[start.end() : position].encode(errors="replace"), log, numbers=False))
+            entries.append(
+                to_storable(entry, text[start.end() : position].encode(errors="replace"), log, numbers=False)
+            )
     except (ValueError, RecursionError):
         pass
     log.add(
@@ -145,7 +150,7 @@ _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 
 def _value_of(text: str, key: str) -> Any:
-    """Returns the value of a key in a damaged document, None if that is damaged as well."""
+    """Returns the value of a key in a damaged document, or None if the value is damaged as well."""
     match = re.search(rf'"{key}"\s{{0,64}}:\s{{0,64}}(?=[{{"])', text)
     try:
         return None if match is None else _JSON.raw_decode(text, match.end())[0]

@@ -1,7 +1,7 @@
 """Columns from the objects of a flight recorder dump.
 
-Only fields of the schema are read. References in a pickle can multiply a small file: each text is made once per
-object and stored once per column, and the total text of all rows is bounded by the file size.
+Only fields of the schema are read. References in a pickle can make a small file very large. Therefore each text is
+built once per object and stored once per column, and the file size limits the total text of all rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MAX_FRAMES = 256
 MAX_TENSORS = 512
 MAX_DIMENSIONS = 64
 MAX_GROUPS = 100_000
-MAX_RANKS = 1_000_000  # members of all groups together
+MAX_RANKS = 1_000_000  # limit on the members of all groups together
 _MAX_CHARS_PER_BYTE = (
-    32  # characters of all rows, with repeated references, per byte of the file; real files stay below 4
+    32  # limit on characters of all rows per byte of the file, including repeated references; real files are below 4
 )
 _FREE_CHARS = 64 * 1024 * 1024
 _MAX_NUMBER = 2**62
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"-?\d{1,18}")
 
 
 class Records:
-    """Collects records. ``loaded`` and ``dropped`` count the entries of the file."""
+    """Collects the entries of a dump. ``loaded`` and ``dropped`` are numbers of entries."""
 
     def __init__(self, log: IssueLog, text_bytes: int) -> None:
         self.loaded = 0
@@ -42,17 +42,17 @@ class Records:
         self._text_of: dict[tuple[str, int], str] = {}
 
     def take(self, entries: list[Any]) -> None:
-        """Takes the entries of a dump. They must outlive this object: texts are cached by object identity."""
+        """Adds the entries of a dump. The caller must keep them alive, because texts are cached by object id."""
         for entry in entries:
             if self._budget < 0:
-                self._drop("too_many", "references expand far beyond the file's content; the rest was skipped")
+                self._drop("too_many", "repeated references expand the content too much; the rest was skipped")
             elif not isinstance(entry, dict) or not isinstance(entry.get("profiling_name"), str):
-                self._drop("bad_record", "entries that are not records of calls were skipped")
+                self._drop("bad_record", "entries that do not describe a call were skipped")
             else:
                 self._row(entry)
 
     def table(self) -> pa.Table:
-        """Returns the columns."""
+        """Returns the entries as a table."""
         arrays = []
         for each in SCHEMA:
             values = pa.array(self._columns[each.name], pa.int32() if each.type == TEXT else each.type)
@@ -98,7 +98,7 @@ class Records:
         self.loaded += 1
 
     def _text(self, column: str, value: Any, make: Callable[[Any], str] | None = None) -> int | None:
-        """Returns the number of a text in its column. The text of a list is made once."""
+        """Returns the index of a text in its column. ``make`` converts a list to text, once per list object."""
         if make is None:
             text = value[:MAX_TEXT] if isinstance(value, str) else str(value) if type(value) is int else None
             if text is None:
@@ -118,7 +118,7 @@ class Records:
 
 
 def groups_of(found: object) -> tuple[Group, ...]:
-    """Returns the process groups that a dump lists (``pg_config``)."""
+    """Returns the process groups listed in a dump (``pg_config``)."""
     groups = []
     left = MAX_RANKS
     for key, value in list(found.items())[:MAX_GROUPS] if isinstance(found, dict) else []:
@@ -170,7 +170,7 @@ def _thread(entry: Mapping[str, Any]) -> str | None:
 
 
 def _sizes(value: Any) -> str:
-    """Returns sizes in the form of traces: ``[[4, 3], []]``."""
+    """Formats sizes as in traces: ``[[4, 3], []]``."""
     tensors = [
         f"[{', '.join(str(size) for size in each[:MAX_DIMENSIONS] if _integer(size) is not None)}]"
         for each in value[:MAX_TENSORS]
@@ -184,7 +184,7 @@ def _types(value: Any) -> str:
 
 
 def _stack(value: Any) -> str:
-    """Returns frames in the form of traces, innermost first: ``file(line): function``."""
+    """Formats frames as in traces, innermost first: ``file(line): function``."""
     frames = []
     for each in value[:MAX_FRAMES]:
         frame = each if isinstance(each, dict) else {}

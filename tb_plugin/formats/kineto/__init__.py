@@ -1,4 +1,4 @@
-"""Kineto's Chrome JSON: ``<worker>.<time>.pt.trace.json[.gz]`` as torch.profiler writes it."""
+"""Kineto's Chrome JSON: ``<worker>.<time>.pt.trace.json[.gz]``, written by torch.profiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of one trace, filled from chunks of decoded events."""
+"""Columns of a trace, collected from chunks of decoded events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.other_events import Counters, Marks, Names
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.kineto.decoding import Decoding
-from tb_plugin.formats.kineto.events import NO_ARGS, CounterArgs, Event, detached, merged
+from tb_plugin.formats.kineto.events import NO_ARGS, CounterArgs, Event, detach, merge_arguments
 from tb_plugin.formats.kineto.other_events import Arrows, Memory
 from tb_plugin.formats.kineto.rows import RowColumns
 from tb_plugin.formats.kineto.torch_2_14 import FIRST_DEPENDENCY
@@ -39,7 +39,7 @@ _LAUNCH_CATEGORY = "ac2g"
 
 
 class Collector:
-    """Columns of a trace. ``add`` changes nothing when it raises NeedsDigits."""
+    """Collects the columns of a trace."""
 
     def __init__(self, log: IssueLog, decoding: Decoding, window: Window | None = None) -> None:
         self.interner = Interner()
@@ -50,7 +50,7 @@ class Collector:
         self.dependencies = Arrows(self.interner)
         self.bound = Arrows(self.interner)
         self.names = Names()
-        self.marks = Marks(detached, merged, log)
+        self.marks = Marks(detach, merge_arguments, log)
         self.event_count = 0
         self.cut: Cut | None = None
         if window is not None:
@@ -61,7 +61,10 @@ class Collector:
         self._decoding = decoding
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Adds events; with ``digits`` their times are raw text. Raises NeedsDigits before any change."""
+        """Adds events; with ``digits``, times are raw text.
+
+        May raise NeedsDigits, but only before anything is added.
+        """
         is_row = [event.ph == "X" for event in events]
         rows: Sequence[Event] = events
         others: list[Event] = []
@@ -135,19 +138,19 @@ class Collector:
                     self.names.add(event, args.name, args.labels)
 
     def _add_bound(self, rows: Sequence[Event], starts: Int64) -> None:
-        """Adds arrows that events describe by ``bind_id``, as MTIA instruction traces do."""
+        """Adds arrows between events with the same ``bind_id``, as in MTIA instruction traces."""
         for flag, phase in (("flow_out", "s"), ("flow_in", "f")):
             at = [i for i, event in enumerate(rows) if getattr(event, flag, None) is True]
             ends = [Event(phase, pid=rows[i].pid, tid=rows[i].tid, id=getattr(rows[i], "bind_id", None)) for i in at]
             self.bound.add(ends, starts[at])
 
     def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
-        """Adds host ranges that are columns already; see ``RowColumns.add_columns``."""
+        """Adds host ranges from arrays; see ``RowColumns.add_columns``. Returns the index of the first row."""
         self.event_count += len(start_ns)
         return self.rows.add_columns(start_ns, ids, args)
 
     def counts(self) -> dict[str, int]:
-        """Returns the number of events per kind so far; see ReadState."""
+        """Returns the number of events per kind so far, as in ``ReadState.counts``."""
         counts = dict(zip((kind.name.lower() for kind in EventKind), self.rows.by_kind.tolist(), strict=True))
         counts["memory"] = self.memory.count
         counts["counter"] = self.counters.count
@@ -158,7 +161,7 @@ class Collector:
         return {kind: count for kind, count in counts.items() if count}
 
     def close_marks(self) -> None:
-        """Turns begin and end marks into rows. Call once, after the last event."""
+        """Converts begin and end events to rows. Call it once, after the last event."""
         events: Sequence[ChromeEvent]
         events, starts, durations = self.marks.take(self._last_ns)
         if self.cut is not None:
@@ -171,7 +174,7 @@ class Collector:
 
 
 def is_instant(event: Event) -> bool:
-    """Returns True for instants and counters written as phase X, by Python's exporter or an old Kineto."""
+    """Returns True for instants and counters with phase X, as written by Python's exporter and old Kineto releases."""
     return event.cat in (INSTANT_CATEGORY, VALUELESS) or event.name in (MEMORY_NAME, OUT_OF_MEMORY)
 
 

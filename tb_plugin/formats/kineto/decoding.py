@@ -1,8 +1,8 @@
-"""Decoder that learns argument names while it reads.
+"""Decoder that learns argument names while reading.
 
-msgspec silently skips members that a Struct does not have. So the Struct of a file forbids unknown members: the first
-event with a new name does not decode, its names become fields, and the text is decoded again. Each field costs time
-in every event, so fields of ``Args`` that no event uses are class attributes only.
+msgspec silently skips members that a Struct does not declare. Therefore the Struct forbids unknown members. If an
+event has new argument names, decoding fails, the names become fields, and the text is decoded again. Each field
+costs time for every event, so fields of ``Args`` that the file does not use are only class attributes.
 """
 
 from __future__ import annotations
@@ -31,26 +31,28 @@ INTERNAL = frozenset(
         "Device",
     }
 )
-"""Arguments that are not loaded: positions in the recorder's lists, codes that repeat the call's name, and the
-process again (``Device``, 2021).
+"""Arguments that are not loaded: indices into the recorder's lists, codes that repeat the call's name, and
+``Device``.
+
+``Device`` (2021) repeats the process.
 """
-KNOWN = {field.encode_name: field for field in msgspec.structs.fields(Args)}  # by name in the file
-_ALWAYS_FIELDS = ("bytes",)  # readers fill these from a vendor's own name
-_DEFAULTS = {field.name: field.default for field in KNOWN.values()}
+KNOWN_FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Args)}  # by name in the file
+_ALWAYS_FIELDS = ("bytes",)  # set by readers from a vendor-specific name
+_DEFAULTS = {field.name: field.default for field in KNOWN_FIELDS.values()}
 _BINDING = b'"bind_id"'
 _BOUND_CATEGORY = "mtia_insight"
 _FORBIDDEN_LETTERS = frozenset('\\"')
 
-# its class attributes give all of ``Args`` their defaults
+# base class whose class attributes are the defaults of all fields of ``Args``
 _AllDefaults: Any = msgspec.defstruct("Unstated", [], namespace=_DEFAULTS, gc=False)
 
 
 class _Absent:
-    """Marks a learned field that an event does not have. Compared by identity, one object per name."""
+    """Default value of a learned field. Each field has its own object; they are compared by identity."""
 
 
 class Learned(msgspec.Struct, frozen=True):
-    """An argument that the file uses and ``Args`` has no field for."""
+    """An argument in the file that is not a field of ``Args``."""
 
     key: str  # name in the file
     field: str  # name in the Struct
@@ -59,27 +61,27 @@ class Learned(msgspec.Struct, frozen=True):
 
 
 class Decoding:
-    """The decoder of one file. Call it with a JSON list of events."""
+    """Decodes the events of one file."""
 
     def __init__(self) -> None:
         self.no_args: Args = Args()  # missing or null arguments; has all fields of the last decoding
         self.binds = False  # some events have a bind_id (``BoundEvent``)
         self.left_out = False  # some arguments have too many names, or names that cannot become fields
         self._is_full = False
-        self._used: dict[str, msgspec.structs.FieldInfo] = {name: KNOWN[name] for name in _ALWAYS_FIELDS}
+        self._used: dict[str, msgspec.structs.FieldInfo] = {name: KNOWN_FIELDS[name] for name in _ALWAYS_FIELDS}
         self._learned: dict[str, Learned] = {}
         self._counts: Counter[str] = Counter()
         self._witness = _Absent()
-        # by (times are digits, unknown names are refused)
+        # key: (times are raw digits, unknown names are refused)
         self._decoders: dict[tuple[bool, bool], msgspec.json.Decoder[Any]] = {}
 
     def __call__(self, text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-        """Returns the events. Raises one of NOT_DECODED."""
+        """Returns the events of a JSON list. Raises one of NOT_DECODED."""
         for _ in range(2 * MOST_NAMES):
             try:
                 events = self._decode_counted(text, digits, not self._is_full)
                 if not self.binds and _BOUND_CATEGORY in {event.cat for event in events} and _BINDING in bytes(text):
-                    self.binds = True  # all events pay for these fields, so other files do not get them
+                    self.binds = True  # these fields cost time for every event, so they are added only if used
                     self._decoders.clear()
                     continue
                 return with_series(events, text)
@@ -87,51 +89,53 @@ class Decoding:
                 if not self._learn(text):
                     break
         events = with_series(self._decode_counted(text, digits, strict=False), text)
-        self.left_out = True  # the names cannot become fields: nothing else is wrong with the text
+        self.left_out = True  # the only problem: names that cannot become fields
         self._is_full = len(self._learned) >= MOST_NAMES
         return events
 
     def take_new_arguments(self) -> list[tuple[Learned, int]]:
-        """Returns the learned arguments in events since the last call and their counts, without INTERNAL."""
+        """Returns the learned arguments in events since the last call, with their counts. Excludes INTERNAL."""
         counts, self._counts = self._counts, Counter()
         return [(learned, counts[key]) for key, learned in self._learned.items() if counts[key] and key not in INTERNAL]
 
     def all_learned(self) -> list[tuple[Learned, int]]:
-        """Returns all learned arguments that marks may have; their counts are unknown (sys.maxsize)."""
+        """Returns all learned arguments, for begin and end events. Counts are unknown, so they are sys.maxsize."""
         return [(learned, sys.maxsize) for key, learned in self._learned.items() if key not in INTERNAL]
 
     def _decode_counted(self, text: bytes | memoryview, digits: bool, strict: bool) -> Any:
-        """Decodes a text and counts the events that have each learned name.
+        """Decodes a text and counts the events that have each learned argument.
 
-        Every Struct without a name refers to its ``absent`` object once, and every Struct to the witness. The
-        difference is the number of events that have the name, so no event is inspected. On an interpreter without
-        reference counts, all events count.
+        Counts come from reference counts, so no event is inspected. An event without the argument refers to its
+        ``absent`` object, and every event refers to ``_witness``; the difference is the count. If the interpreter
+        has no reference counts, all events are counted.
         """
         decoder = self._decoders.get((digits, strict)) or self._decoder(digits, strict)
         before = [sys.getrefcount(learned.absent) for learned in self._learned.values()]
         witnessed = sys.getrefcount(self._witness)
-        events = decoded(decoder, text)
+        events = decode(decoder, text)
         structs = sys.getrefcount(self._witness) - witnessed
         for learned, count in zip(self._learned.values(), before, strict=True):
             self._counts[learned.key] += structs - (sys.getrefcount(learned.absent) - count) if structs else len(events)
         return events
 
     def _learn(self, text: bytes | memoryview) -> bool:
-        """Makes fields of the new names in the text. Returns False if there are none."""
+        """Adds fields for new argument names in the text. Returns False if there are none."""
         try:
             found = [msgspec.json.decode(raw, type=dict[str, msgspec.Raw]) for raw in arguments(text) if raw != b"null"]
         except NOT_DECODED:
             return False
-        used = {key: KNOWN[key] for args in found for key in args if key in KNOWN and key not in self._used}
+        used = {
+            key: KNOWN_FIELDS[key] for args in found for key in args if key in KNOWN_FIELDS and key not in self._used
+        }
         self._used |= used
-        known = KNOWN.keys() | self._learned.keys()
+        known = KNOWN_FIELDS.keys() | self._learned.keys()
         new: dict[str, bool] = {}
         for args in found:
             for key in sorted(args.keys() - known, key=list(args).index):
                 new[key] = new.get(key, False) or _is_nested(args[key])
         room = MOST_NAMES - len(self._learned)
         new = dict([(key, is_raw) for key, is_raw in new.items() if _can_be_field(key)][:room])
-        if not new and not used:  # a learned argument with plain values now has a list or an object
+        if not new and not used:  # a learned argument now has a list or an object as its value
             nested = {key for args in found for key, raw in args.items() if key in self._learned and _is_nested(raw)}
             new = {key: True for key in self._learned if key in nested and not self._learned[key].is_raw}
         for key, is_raw in new.items():
@@ -149,7 +153,9 @@ class Decoding:
             for one in self._learned.values()
         ]
         fields.append(("witness", Any, msgspec.field(default=self._witness, name="(witness)")))
-        own = self._used if strict else KNOWN  # a lenient decoder skips unknown names silently, so it needs all fields
+        own = (
+            self._used if strict else KNOWN_FIELDS
+        )  # a lenient decoder skips unknown names silently, so it needs all fields
         fields += [
             (one.name, one.type, msgspec.field(default=one.default, name=one.encode_name)) for one in own.values()
         ]
@@ -172,14 +178,14 @@ def _is_nested(raw: msgspec.Raw) -> bool:
     return bytes(memoryview(raw)[:1]) in (b"[", b"{")
 
 
-def decoded(decoder: msgspec.json.Decoder[Any], text: bytes | memoryview) -> Any:
+def decode(decoder: msgspec.json.Decoder[Any], text: bytes | memoryview) -> Any:
     """Decodes a text. Raises one of NOT_DECODED."""
     return decoder.decode(text)
 
 
 def argument_values(args: Sequence[Any], learned: Learned) -> list[Any]:
-    """Returns the value of a learned argument per element, ``learned.absent`` if missing."""
+    """Returns the value of a learned argument for each event; ``learned.absent`` = missing."""
     try:
         return list(map(attrgetter(learned.field), args))
-    except AttributeError:  # begin marks were decoded before the name was learned
+    except AttributeError:  # begin events decoded before the name was learned lack the field
         return [getattr(each, learned.field, learned.absent) for each in args]

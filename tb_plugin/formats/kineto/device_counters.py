@@ -1,4 +1,4 @@
-"""Kineto's GPU counters: device and unit of each series."""
+"""GPU counters of Kineto: device and unit of each series."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CounterEvents, CounterSeries
 
-MOST_OF_ONE_NAME = 16  # more series of one device and name stay unnumbered
+MOST_OF_ONE_NAME = 16  # groups of equally named series with more members are not renumbered
 _PROCESS = re.compile(r"GPU (\d+) Counters\Z")
 
 
 def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEvents, CounterSeries]:
-    """Returns the counters with distinct series names per device, and the device and unit of each series."""
+    """Returns the counters with unique series names per device, and the device and unit of each series."""
     devices = {
         int(pid): found[1] for pid in np.unique(counters.pid) if (found := _PROCESS.match(interner.texts[int(pid)]))
     }
@@ -39,9 +39,9 @@ def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEven
 
 
 def _numbered_series(counters: CounterEvents, chosen: npt.NDArray[np.bool_], interner: Interner) -> CounterEvents:
-    """Numbers series that share a name: some metrics are rolled up twice.
+    """Appends numbers to series names that occur several times at once, because some metrics are rolled up twice.
 
-    Each moment then has equally many values, in the same order.
+    A series is renamed only if it has the same number of values at each time.
     """
     rows = np.flatnonzero(chosen)
     _, key = np.unique(

@@ -11,7 +11,7 @@ from tb_plugin.formats._chrome.events import ABSENT, COUNTER, NAN, ChromeEvent, 
 
 
 class Args(msgspec.Struct, gc=False):
-    """Arguments that have a column of their own, for all kinds of events."""
+    """Arguments that have their own column, for events of all kinds."""
 
     external_id: Any = msgspec.field(default=-1, name="External id")
     external_id_old: Any = msgspec.field(default=-1, name="external id")
@@ -39,8 +39,8 @@ class Args(msgspec.Struct, gc=False):
     blocks_per_sm: Any = msgspec.field(default=NAN, name="blocks per SM")
     occupancy: Any = msgspec.field(default=NAN, name="est. achieved occupancy %")
     bytes: Any = -1
-    size: Any = -1  # bytes of a copy, under another vendor's name
-    direction: Any = None  # direction of a copy whose name lacks it
+    size: Any = -1  # bytes of a copy, as named by another vendor
+    direction: Any = None  # direction of a copy whose name does not contain it
     # collectives
     collective: Any = msgspec.field(default=None, name="Collective name")
     dtype: Any = None
@@ -66,29 +66,29 @@ class Args(msgspec.Struct, gc=False):
 
 
 class CounterArgs(Args, gc=False):
-    """Arguments of a counter event: its series, under any names."""
+    """Arguments of a counter event. Each argument is a series and may have any name."""
 
     series: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-NO_ARGS = Args()  # missing or null args; never written to
+NO_ARGS = Args()  # missing or null args; must not be modified
 
 
 class Event(ChromeEvent, gc=False):
-    """One event with the arguments that torch.profiler writes."""
+    """One event of torch.profiler."""
 
     args: Args | None = None
 
 
 class DigitEvent(Event, gc=False):
-    """An event with times as raw digits, for files whose nanoseconds do not fit into floats."""
+    """An event with times as raw digits, for files whose nanoseconds exceed the precision of floats."""
 
     ts: msgspec.Raw = ABSENT
     dur: msgspec.Raw = ABSENT
 
 
 class BoundEvent(Event, gc=False):
-    """An event with flow arrows: from ``flow_out`` to ``flow_in`` of the same ``bind_id``."""
+    """An event with flow arrows. An arrow connects ``flow_out`` to ``flow_in`` of the same ``bind_id``."""
 
     bind_id: Any = None
     flow_out: Any = None
@@ -96,7 +96,7 @@ class BoundEvent(Event, gc=False):
 
 
 class BoundDigitEvent(DigitEvent, gc=False):
-    """The same with times as raw digits."""
+    """A ``BoundEvent`` with times as raw digits."""
 
     bind_id: Any = None
     flow_out: Any = None
@@ -112,9 +112,9 @@ _ARGUMENTS: msgspec.json.Decoder[list[_Arguments]] = msgspec.json.Decoder(list[_
 
 
 def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Event]:
-    """Returns the events with the series of counters, whose arguments have any name.
+    """Adds the series of counters to their events.
 
-    Only a text with counters is decoded twice.
+    Text without counters is not decoded again.
     """
     if COUNTER in [event.ph for event in events]:
         for event, again in zip(events, _ARGUMENTS.decode(text), strict=True):
@@ -124,12 +124,12 @@ def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Eve
 
 
 def arguments(text: bytes | memoryview) -> list[msgspec.Raw]:
-    """Returns the raw arguments of all events that have some. Raises one of NOT_DECODED."""
+    """Returns the raw arguments of all events that have arguments. Raises one of NOT_DECODED."""
     return [event.args for event in _ARGUMENTS.decode(text) if event.args is not ABSENT]
 
 
-def detached(args: Args | None) -> Args | None:
-    """Returns a copy whose raw values do not point into the chunk's buffer."""
+def detach(args: Args | None) -> Args | None:
+    """Returns a copy with raw values copied out of the chunk's buffer."""
     if args is None:
         return None
     copied = {}
@@ -141,8 +141,8 @@ def detached(args: Args | None) -> Args | None:
     return type(args)(**copied)
 
 
-def merged(begun: Args | None, ended: Args | None) -> Args | None:
-    """Returns the merged arguments of a begin and an end mark; the end mark wins."""
+def merge_arguments(begun: Args | None, ended: Args | None) -> Args | None:
+    """Returns the merged arguments of a begin and an end event. The end event takes precedence."""
     if begun is None or ended is None:
         return begun or ended
     # Fields are added while a file is read: the later class has the fields of both.

@@ -13,12 +13,12 @@ from tb_plugin.formats.base import Candidate, ListedFile
 
 READER_ID = "kineto"
 
-# Grammar of torch.profiler.tensorboard_trace_handler. The span is a time in ms (older) or ns. (?s) and \Z: file names
-# may contain line breaks.
+# File names of torch.profiler.tensorboard_trace_handler. The span is a time in ms (older) or ns. (?s) and \Z are needed
+# because file names may contain line breaks.
 TRACE_NAME = re.compile(
     r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz|\.zst)?\Z"
 )
-# torchtitan: profiling/traces/iteration_10/rank0_trace.json.gz, optionally with a folder for the part of the job.
+# torchtitan: profiling/traces/iteration_10/rank0_trace.json.gz, optionally in a folder for the part of the job
 _TORCHTITAN = re.compile(
     r"(?s)^(?P<above>(?:.*/)?)iteration_(?P<span>\d+)/(?P<leaf>(?:[^/]+/)?)(?P<worker>rank\d+)_trace"
     r"(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz|\.zst)?\Z"
@@ -28,8 +28,8 @@ _ANNOTATED = re.compile(r"(?s)^(?P<trace>.+?)(?:\.json(?:\.gz)?)?\.annotated\.js
 _PROCESS = re.compile(r"(?s)^.+_\d+\Z")
 _ENDINGS = (".json", ".json.gz")
 _EXPORTED = re.compile(r"(?s)^(?P<stem>.+?)(?:\.trace)?(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz)?\Z")
-# How tools name processes and recordings (docs/formats.md). Groups: ``rank`` or ``worker``; ``second`` and ``part`` of
-# a time common to all ranks; ``span``, a counter; ``stage``.
+# File names of other tools (docs/formats.md). Groups: ``rank`` or ``worker``; ``second`` and its fraction ``part``, a
+# time that all ranks share; ``span``, a counter; ``stage``.
 _HANDLER_NAMES = (
     # Lightning: fit-[<filename>-]<local rank>-[Strategy]DDPStrategy.training_step, later with _ for signs
     re.compile(
@@ -56,16 +56,16 @@ _EXPORT_NAMES = (
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns one candidate per JSON file; certain if the name follows the grammar of a known tool."""
+    """Returns one candidate per JSON file. It is certain if the file name has the form that a known tool uses."""
     paths = {file.path for file in listing}
     found = (candidate_of(file.path, paths) for file in listing)
     return [candidate for candidate in found if candidate is not None]
 
 
 def candidate_of(path: str, among: Collection[str] = ()) -> Candidate | None:
-    """Returns the candidate of a path (relative, forward slashes), None if it is not a JSON file.
+    """Returns a candidate, or None if the file is not JSON. ``path`` is relative, with forward slashes.
 
-    An annotated trace also claims its original if ``among`` contains it.
+    An annotated trace also claims its original if the original is in ``among``.
     """
     annotated = _ANNOTATED.match(path)
     also = tuple(name for end in _ENDINGS if (name := f"{annotated['trace']}{end}") in among) if annotated else ()
@@ -85,7 +85,7 @@ def candidate_of(path: str, among: Collection[str] = ()) -> Candidate | None:
 
 
 def process_in(path: str) -> str:
-    """Returns host and process (``host_4711``) of a default tensorboard_trace_handler name, empty if there are none."""
+    """Returns host and process (``host_4711``) from a default name of tensorboard_trace_handler; "" for other names."""
     candidate = candidate_of(path)
     is_process = candidate is not None and candidate.certain and _PROCESS.match(candidate.worker)
     return candidate.worker if candidate is not None and is_process else ""

@@ -16,12 +16,12 @@ _RANKS = re.compile(rb'"Process Group Ranks"\s*:\s*"\[([\d, ]*)\]"')
 _BACKEND = re.compile(rb'"backend"\s*:\s*"([^"\\]{0,64})"')
 _HOST = re.compile(rb'"host_name"\s*:\s*"([^"\\]{1,256})"')
 _BASE_TIME = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})\b')
-# Devices have small pids; events of the host have the pid of the process.
+# Device events have small pids; host events have the pid of the process.
 _HOST_EVENT = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*(\d{1,10})\b'
     rb'[^{}]{0,4096}?"ts"\s*:\s*"?(\d{1,19})(?:\.(\d{1,3}))?'
 )
-# Tools that merge the files of ranks write the rank into the pid, or leave several processes.
+# Tools that merge files of several ranks write the rank into the pid, or keep several processes.
 _MERGED = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*"[^"]*[^"\d]'
 )
@@ -30,9 +30,10 @@ _FIRST_NS, _LAST_NS = 10**18, 4 * 10**18  # 2001 to 2096, nanoseconds since 1970
 
 
 def identify(head: bytes) -> JobInfo | None:
-    """Returns the job that a file names in its first (uncompressed) bytes.
+    """Returns the job described in the first (uncompressed) bytes of a file.
 
-    Returns None for a single process, and for a file merged from several: it names only one of them.
+    Returns None for a single process. Also returns None for a merged file, because it describes only one of its
+    processes.
     """
     match = _JOB_KEY.search(head)
     # Rank lists of a large job may exceed the bytes read; the fields before them are enough.
@@ -63,7 +64,7 @@ def identify(head: bytes) -> JobInfo | None:
 
 
 def _rank_of_collectives(head: bytes) -> tuple[int | None, int | None]:
-    """Returns rank and world size (0: unknown) from the rank lists of collectives."""
+    """Returns rank and world size (0 = unknown) from the rank lists of collectives."""
     ranks: set[int] = set()
     world = 0
     for args in _COLLECTIVE.findall(head):
@@ -85,7 +86,7 @@ def _text(match: re.Match[bytes] | None) -> str:
 
 
 def _group(head: bytes, begin: int, world: int) -> str:
-    """Returns the description of the default group, empty if missing or beyond the bytes read."""
+    """Returns the description of the default group. "" if missing or not within the bytes read."""
     try:
         job: Any = json.JSONDecoder().raw_decode(head[begin:].decode("utf-8", "replace"))[0]
     except ValueError:
@@ -98,7 +99,10 @@ def _group(head: bytes, begin: int, world: int) -> str:
 
 
 def _start(head: bytes, events: list[tuple[bytes, bytes, bytes]]) -> tuple[int | None, str]:
-    """Returns an approximate recording time (ns) and its clock. The first events are not in order."""
+    """Returns the approximate recording time in nanoseconds, and its clock.
+
+    The median is used because events are not sorted.
+    """
     if not events:
         return None, ""
     from statistics import median

@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Memory:
-    """Allocator events as columns."""
+    """Collects allocator events."""
 
     def __init__(self, interner: Interner) -> None:
         self.count = 0
@@ -52,7 +52,7 @@ class Memory:
 
 
 class Arrows:
-    """Forward-backward arrows. Either end may come first in the file."""
+    """Collects forward-backward arrows. Either end may come first in the file."""
 
     def __init__(self, interner: Interner) -> None:
         self._keys = interner.keys
@@ -69,7 +69,7 @@ class Arrows:
             side[as_text(event.id)].append((time, pid, tid))
 
     def take(self) -> tuple[Flows, int]:
-        """Returns the pairs (by id, then in file order) and the number of unmatched ends."""
+        """Returns the matched arrows, sorted by id and then in file order, and the number of unmatched ends."""
         pairs = [
             (start, end)
             for flow_id, starts in self._starts.items()

@@ -1,4 +1,4 @@
-"""The Reader of Kineto traces."""
+"""Reader for Kineto traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from tb_plugin.devices import describe_all
 from tb_plugin.formats._chrome.columns import Values
 from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes, room_bytes
-from tb_plugin.formats._chrome.parse import Counted, Passed, Tally, no_events, passed, report_of
+from tb_plugin.formats._chrome.parse import Counted, Passed, Tally, no_events, report_of, single_pass
 from tb_plugin.formats._chrome.times import NeedsDigits
 from tb_plugin.formats.base import FileSize, JobInfo, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
@@ -25,7 +25,13 @@ from tb_plugin.formats.kineto.device_counters import of_devices
 from tb_plugin.formats.kineto.events import Event
 from tb_plugin.formats.kineto.filenames import READER_ID, process_in
 from tb_plugin.formats.kineto.identity import identify
-from tb_plugin.formats.kineto.torch_2_14 import bound, completed, concatenate_arrows, dependencies, intern_regions
+from tb_plugin.formats.kineto.torch_2_14 import (
+    bound_arrows,
+    complete_arguments,
+    concatenate_arrows,
+    dependencies,
+    intern_regions,
+)
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.steps.annotations import with_own
 from tb_plugin.model.trace.strings import StringTable
@@ -35,43 +41,49 @@ from tb_plugin.profilers import PYTORCH, PYTORCH_LEGACY
 
 
 class KinetoReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads the JSON that torch.profiler writes, in the dialects of all its releases since 2020."""
+    """Reads the JSON of torch.profiler, from all releases since 2020."""
 
     def identify(self, names: Sequence[str], head: Callable[[str], bytes]) -> JobInfo | None:
         """Returns rank and job, from the first bytes of the file."""
         return identify(head(names[0]))
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file, or a time window of it.
+
+        Raises UnreadableTrace, StorageError, and any error from ``progress``.
+        """
         reading = Reading(options)
-        with passed(source, options, reading, reading.decoding, progress) as (document, stream):
+        with single_pass(source, options, reading, reading.decoding, progress) as (document, stream):
             if "host_name" not in document.metadata and (process := process_in(source.names()[0])):
                 document.metadata["file_process"] = process
             return reading.finish(document, stream)
 
     def reading(self, options: ReadOptions) -> Reading:
-        """Returns an empty read of a whole trace, which the caller fills."""
+        """Returns an empty ``Reading`` of a whole trace, to which the caller adds events."""
         return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns bounds, steps and work of the file. Raises what ``read`` raises."""
+        """Returns time bounds, steps and device work without loading the file.
+
+        Raises any error that ``read`` raises.
+        """
         from tb_plugin.formats.kineto.survey import KinetoSurvey
 
         surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
-        with passed(source, options, surveying, Decoding(), progress):
+        with single_pass(source, options, surveying, Decoding(), progress):
             return surveying.finish()
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of text fit into ``memory_bytes`` when read."""
+        """Returns how many bytes of text can be read with ``memory_bytes`` of memory."""
         return room_bytes(memory_bytes)
 
 
 class Reading:
-    """One read in progress."""
+    """A read in progress."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.log = IssueLog()
@@ -82,19 +94,19 @@ class Reading:
         self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Takes decoded events from the document."""
+        """Adds decoded events."""
         self._collector.add(events, digits)
         self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def take_text(self, text: bytes) -> None:
-        """Takes a JSON list of events. Raises one of NOT_DECODED."""
+        """Adds the events of a JSON list. Raises one of NOT_DECODED."""
         try:
             self.take(self.decoding(text, False), False, 0)
         except NeedsDigits:
             self.take(self.decoding(text, True), True, 0)
 
     def text_ids(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Returns the string ids of texts, for ``take_columns``."""
+        """Returns string ids of texts, for ``take_columns``."""
         return self._collector.interner.names.of(texts)
 
     def take_columns(
@@ -103,20 +115,20 @@ class Reading:
         ids: Sequence[npt.NDArray[np.int32]],
         args: Mapping[str, tuple[npt.NDArray[np.int64], Values]],
     ) -> int:
-        """Takes host ranges that are columns already; see ``RowColumns.add_columns``. Returns the first row."""
+        """Adds host ranges from arrays; see ``RowColumns.add_columns``. Returns the index of the first row."""
         self._has_phases = True
         return self._collector.add_columns(start_ns, ids, args)
 
     def set_durations(self, first: int, dur_ns: npt.NDArray[np.int64]) -> None:
-        """Sets the durations of consecutive rows that were taken as columns."""
+        """Sets the durations of consecutive rows that were added by ``take_columns``."""
         self._collector.rows.set_durations(first, dur_ns)
 
     def restart(self) -> None:
-        """Drops everything: a later event list replaces the one read so far."""
+        """Discards all events read so far, because a later event list replaces them."""
         self._collector = Collector(self.log, self.decoding, self._window)
 
     def state(self, fraction: float) -> ReadState:
-        """Returns the progress; ``fraction`` is the share of the stored bytes that was read."""
+        """Returns the progress; ``fraction`` is the share of the stored bytes read so far."""
         return ReadState(fraction, self._collector.event_count, self._collector.counts())
 
     def check(self, is_bare_list: bool) -> None:
@@ -125,7 +137,7 @@ class Reading:
             raise no_events()
 
     def finish(self, document: Passed, stream: Counted) -> RawTrace:
-        """Returns the finished trace."""
+        """Returns the trace. Call it once, after the last event."""
         collector = self._collector
         collector.close_marks()
         flows, unmatched = collector.arrows.take()
@@ -152,9 +164,11 @@ class Reading:
         counters, series = of_devices(collector.counters.take(), collector.interner)
         others = collector.rows.others.take()
         intern_regions(others, collector.interner)
-        device_args = completed(DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner)
+        device_args = complete_arguments(
+            DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner
+        )
         drawn = concatenate_arrows(
-            dependencies(arrows, core, collector.interner), bound(bound_flows, collector.interner)
+            dependencies(arrows, core, collector.interner), bound_arrows(bound_flows, collector.interner)
         )
         texts = collector.interner.texts
         return RawTrace(
@@ -185,7 +199,7 @@ class Reading:
 
 
 def _devices(metadata: Mapping[str, Any], device_ids: list[str], memory: MemoryEvents) -> tuple[DeviceInfo, ...]:
-    """Returns the devices of the rows, then those that only ``deviceProperties`` lists."""
+    """Returns the devices of the rows, then devices that only ``deviceProperties`` lists."""
     listed: dict[str, Mapping[str, Any]] = {}
     properties = metadata.get("deviceProperties")
     for item in properties if isinstance(properties, list) else ():

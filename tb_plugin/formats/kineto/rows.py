@@ -20,10 +20,10 @@ from tb_plugin.formats._chrome.columns import Column, Values, int64s
 from tb_plugin.formats._chrome.events import ABSENT, ChromeEvent
 from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
-from tb_plugin.formats.classify import matches
-from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN, Learned, argument_values
+from tb_plugin.formats.classify import rows_matching_name
+from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN_FIELDS, Learned, argument_values
 from tb_plugin.formats.kineto.events import NO_ARGS, Args
-from tb_plugin.formats.kineto.sections import Sections, scalars, spread
+from tb_plugin.formats.kineto.sections import Sections, python_values, spread_column
 from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
 from tb_plugin.model.trace.order import FAR
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
@@ -56,10 +56,10 @@ _CALL_FIELDS: tuple[_Field, ...] = (
     ("block", "block", ABSENT),
     ("bytes", "bytes", -1),
 )
-"""Arguments of device work that HIP also writes on its calls."""
-_GRAPH_NODE = "graph node id"  # only work of a CUDA graph has it, and only that has user annotations
+"""Arguments of device work that HIP also adds to runtime calls."""
+_GRAPH_NODE = "graph node id"  # only work of a CUDA graph has this argument and user annotations
 _LABEL_FIELDS: tuple[_Field, ...] = (("name", "name", None), ("labels", "labels", None))
-"""Arguments of metadata events; CUDA graph annotations put them on kernels as well."""
+"""Arguments of metadata events that CUDA graph annotations also add to kernels."""
 _GROUP_FIELDS: tuple[_Field, ...] = (
     ("dtype", "dtype", None),
     ("group_name", "Process Group Name", None),
@@ -67,7 +67,7 @@ _GROUP_FIELDS: tuple[_Field, ...] = (
     ("group_ranks", "Process Group Ranks", None),
     ("group_size", "Group size", -1),
 )
-"""Arguments of collectives on work without a collective name, from CUDA graph annotations."""
+"""Arguments of collectives that CUDA graph annotations add to work without a collective name."""
 _ALLOCATION_FIELDS: tuple[_Field, ...] = (
     ("memory_bytes", REQUESTED, 0),
     ("total_allocated", ALLOCATED, -1),
@@ -75,8 +75,7 @@ _ALLOCATION_FIELDS: tuple[_Field, ...] = (
     ("device_type", DEVICE_TYPE, -1),
     ("device_id", DEVICE_NUMBER, -1),
 )
-"""Arguments of failed allocations."""
-FUNCTION_ID = "Record function id"  # also in the execution trace recorded beside this file; 0 without one
+FUNCTION_ID = "Record function id"  # id shared with an execution trace of the same run; 0 if none was recorded
 _WORK = _flags(*DEVICE_WORK)
 _HOST_RANGES = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
@@ -87,7 +86,7 @@ LEGACY_DEVICE_PID = "CUDA functions"  # pid of device time in the legacy autogra
 
 
 class Core(msgspec.Struct, frozen=True, eq=False):
-    """The columns that every row has."""
+    """Columns with a value for every row."""
 
     start_ns: Int64
     dur_ns: Int64
@@ -102,12 +101,12 @@ class Core(msgspec.Struct, frozen=True, eq=False):
 
 
 class RowColumns:
-    """Duration events as columns, in the order in which they are added."""
+    """Columns of duration events, in the order of addition."""
 
     def __init__(self, interner: Interner) -> None:
         self.count = 0
         self.sections = Sections(interner)
-        self.device_ids: dict[str, int] = {}  # device text -> position
+        self.device_ids: dict[str, int] = {}  # device text -> index
         self.others = Others(interner)
         self._kinds_with: dict[str, npt.NDArray[np.bool_]] = {}  # argument without a field -> kinds that have it
         self.by_kind: Int64 = np.zeros(_KINDS, np.int64)  # rows per EventKind
@@ -115,9 +114,7 @@ class RowColumns:
         self.legacy_device_rows = 0
         self._interner = interner
         self._kinds = np.empty(0, np.uint8)  # by string id of a category
-        self._is_ambiguous = np.empty(
-            0, np.bool_
-        )  # by string id of a category: the name or the arguments decide as well
+        self._is_ambiguous = np.empty(0, np.bool_)  # by string id of a category: also needs the name or the arguments
         self._devices = Ids(self._device_position)
         self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
 
@@ -131,10 +128,11 @@ class RowColumns:
         texts: tuple[list[Any], list[Any]] | None = None,
         kind: EventKind | None = None,
     ) -> None:
-        """Appends duration events with decoded times.
+        """Appends duration events.
 
-        ``new_arguments`` lists the arguments without a field of their own and ``no_args`` has all their fields. ``texts`` are
-        names and categories, if the caller has them. ``kind`` overrides the category.
+        ``new_arguments`` lists arguments that have no dedicated column. ``no_args`` is a record with all arguments
+        missing. ``texts`` contains names and categories, if already extracted. ``kind`` overrides the kind given by
+        the category.
         """
         if not events:
             return
@@ -167,10 +165,11 @@ class RowColumns:
         self.count += len(events)
 
     def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
-        """Appends host ranges that are columns already: operators, annotations, Python calls, runtime calls.
+        """Appends host ranges from arrays: operators, annotations, Python calls, runtime calls.
 
-        ``ids`` are the string ids of names, categories, processes and threads. ``args`` maps an argument to positions
-        and values (integers or JSON). Durations are 0 until ``set_durations``. Returns the first row.
+        ``ids`` are the string ids of names, categories, processes and threads. ``args`` maps each argument to row
+        indices and values (integers or JSON). Durations are 0 until ``set_durations``. Returns the index of the
+        first row.
         """
         count, first = len(start_ns), self.count
         name, category, pid, tid = ids
@@ -179,34 +178,36 @@ class RowColumns:
         for key, column in (("start_ns", start_ns), ("name", name), ("category", category), ("pid", pid), ("tid", tid)):
             columns[key].add(column)
         columns["dur_ns"].add(np.zeros(count, np.int64))
-        columns["correlation"].add(spread(count, args.get("correlation")))
-        columns["external_id"].add(spread(count, args.get("External id")))
+        columns["correlation"].add(spread_column(count, args.get("correlation")))
+        columns["external_id"].add(spread_column(count, args.get("External id")))
         columns["device"].add(np.full(count, -1, np.int16))
         self.sections.add_columns(kinds, first, args)
         columns["kind"].add(kinds)
         for key, (places, values) in args.items():
-            if key not in KNOWN and key not in INTERNAL:
-                self.others.add(key, places + first, scalars(values))
+            if key not in KNOWN_FIELDS and key not in INTERNAL:
+                self.others.add(key, places + first, python_values(values))
         self.by_kind += np.bincount(kinds, minlength=_KINDS)
         self.count += count
         return first
 
     def set_durations(self, first: int, dur_ns: Int64) -> None:
-        """Sets the durations of consecutive rows."""
+        """Sets the durations of consecutive rows, starting at row ``first``."""
         self._columns["dur_ns"].put(first, dur_ns)
 
     def last_ns(self) -> int:
-        """Returns the end of the last row with plausible times."""
+        """Returns the last end of rows with plausible times."""
         start, dur = (self._columns[key].view() for key in ("start_ns", "dur_ns"))
         right = (np.abs(start) < FAR) & (dur >= 0) & (dur < FAR)
         return int((start[right] + dur[right]).max(initial=np.iinfo(np.int64).min))
 
     def take(self) -> Core:
-        """Returns the finished columns; the rows are empty afterwards."""
+        """Returns all columns and empties them."""
         core = Core(**{name: column.take() for name, column in self._columns.items()})
-        if not (core.kind == EventKind.MODULE).any():  # else the profiler recorded the calls, and each counts once
+        if not (core.kind == EventKind.MODULE).any():  # otherwise module calls would be counted twice
             named = _HOST_RANGES[core.kind]
-            modules = matches(core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES))
+            modules = rows_matching_name(
+                core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES)
+            )
             core.kind[modules] = EventKind.MODULE
         return core
 
@@ -227,7 +228,7 @@ class RowColumns:
     def _refine(
         self, events: Sequence[ChromeEvent], categories: Int32, kinds: npt.NDArray[np.uint8], tids: list[Any]
     ) -> None:
-        """Refines kinds, bytes and lanes for vendors with one category for all device work."""
+        """Corrects kinds, bytes and lanes for vendors that use one category for all device work."""
         for position in np.flatnonzero(self._is_ambiguous[categories]).tolist():
             event = events[position]
             args = event.args
@@ -240,7 +241,7 @@ class RowColumns:
                 tids[position] = args.stream
 
     def _count_unknown(self, events: Sequence[ChromeEvent], kinds: npt.NDArray[np.uint8]) -> None:
-        """Counts events of unknown kind. Rows of the EventList export have no category and become operators."""
+        """Counts events of unknown kind. Events of ``EventList`` exports have no category and become operators."""
         for position in np.flatnonzero(kinds == EventKind.UNKNOWN).tolist():
             event = events[position]
             if not event.cat and event.pid == EVENT_LIST_PID:
@@ -292,7 +293,7 @@ class RowColumns:
         new_arguments: Sequence[tuple[Learned, int]],
         used: Collection[str],
     ) -> None:
-        """Adds arguments outside the sections: learned names, and known names that belong to other kinds."""
+        """Adds arguments without a dedicated column, and arguments on kinds of events that usually do not have them."""
         graphed: Int64 = np.empty(0, np.int64)
         looks: dict[bytes, tuple[Int64, list[Any]]] = {}
         for learned, count in new_arguments:
@@ -329,7 +330,7 @@ class RowColumns:
         if failures:
             self._add_fields(_ALLOCATION_FIELDS, rows, failures, used)
         if not any(likely[EventKind.RUNTIME] for likely in self._kinds_with.values()):
-            return  # CUDA calls have only the recorder's own numbers
+            return  # CUDA calls have only internal arguments
         rows, calls = self._chosen(_CALLS, kinds, args)
         if calls:
             self._add_fields(_CALL_FIELDS, rows, calls, used)

@@ -1,7 +1,7 @@
 """Arguments of one chunk as section columns.
 
-``used`` names the fields of ``Args`` that the file has used so far. A column without values in the chunk is skipped.
-Each list is spelled out because a comprehension is faster than ``attrgetter``.
+``used`` contains the fields of ``Args`` that the file has used so far. A column without values in the chunk is
+skipped. The lists are written out because comprehensions are faster than ``attrgetter``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SEPARATOR = b"\0"  # never part of valid JSON
 
 
 class Sections:
-    """The four argument tables of a trace."""
+    """Argument tables of a trace: operators, Python calls, device work, collectives."""
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         words, whole = np.int32, np.int64
-        # argument -> column, and the string ids of its JSON (None for integers)
+        # argument -> column, and the lookup for its string ids (None for integers)
         self._operator_columns: dict[str, tuple[str, Ids | None]] = {
             "Input Dims": ("shapes", interner.raw),
             "Input type": ("types", interner.raw),
@@ -59,7 +59,7 @@ class Sections:
         )  # fmt: skip
 
     def add_operators(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Adds operators, annotations and events of unknown kind."""
+        """Adds arguments of operators, annotations and events of unknown kind."""
         columns: Columns = {}
         raw, words = self._interner.raw, self._interner.words
         dims = [a.input_dims for a in args] if "input_dims" in used else []
@@ -82,14 +82,14 @@ class Sections:
         self.operators.add(rows, columns)
 
     def add_columns(self, kinds: npt.NDArray[np.uint8], first: int, args: Mapping[str, tuple[Int64, Values]]) -> None:
-        """Adds argument columns for rows from ``first`` on. Python calls with a module id become kind MODULE."""
+        """Adds arguments of rows from ``first`` on. Changes the kind of Python calls with a module id to MODULE."""
         for section, of_kinds, named in (
             (self.operators, _OPERATORS, self._operator_columns),
             (self.python, _PYTHON, {key: (column, None) for key, column in _PYTHON_COLUMNS.items()}),
         ):
             chosen = np.flatnonzero(np.isin(kinds, of_kinds))
             stated = {
-                column: spread(len(kinds), args[key], ids)[chosen]
+                column: spread_column(len(kinds), args[key], ids)[chosen]
                 for key, (column, ids) in named.items()
                 if key in args
             }
@@ -98,7 +98,7 @@ class Sections:
                 kinds[chosen[stated["module_id"] != -1]] = EventKind.MODULE
 
     def add_python(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> Int64:
-        """Adds Python calls. Returns module ids, -1 for other calls."""
+        """Adds arguments of Python calls. Returns module ids; -1 = not a module."""
         columns: Columns = {}
         if "python_id" in used:
             _integers(columns, "python_id", [a.python_id for a in args])
@@ -111,7 +111,7 @@ class Sections:
         return modules
 
     def add_device(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Adds kernels, copies, memsets, waits and events of unknown kind."""
+        """Adds arguments of kernels, memcpys, memsets, waits and events of unknown kind."""
         columns: Columns = {}
         if "stream" in used:
             streams = [None if a.stream == -1 else a.stream for a in args]
@@ -137,7 +137,7 @@ class Sections:
         self.device.add(rows, columns)
 
     def add_collectives(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Adds rows with a collective name, which the caller has chosen."""
+        """Adds collective arguments. The caller selects the rows that have a collective name."""
         columns: Columns = {}
         words = self._interner.words
         if "collective" in used:
@@ -165,20 +165,20 @@ class Sections:
         self.collectives.add(rows, columns)
 
 
-def spread(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = None) -> npt.NDArray[Any]:
-    """Returns a column of ``count`` rows: integers or string ids, -1 where there is no value."""
+def spread_column(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = None) -> npt.NDArray[Any]:
+    """Returns a column of ``count`` rows with the values at their row indices: integers or string ids, -1 = missing."""
     column = np.full(count, -1, np.int64 if ids is None else np.int32)
     if stated is not None:
         places, values = stated
         if ids is not None:
             column[places] = ids.of(values if isinstance(values, list) else [b"%d" % each for each in values.tolist()])
         else:
-            column[places] = int64s(scalars(values)) if isinstance(values, list) else values
+            column[places] = int64s(python_values(values)) if isinstance(values, list) else values
     return column
 
 
-def scalars(values: Values) -> list[Any]:
-    """Returns Python values; lists and objects stay JSON."""
+def python_values(values: Values) -> list[Any]:
+    """Returns values as Python objects. Lists and objects stay raw JSON."""
     if not isinstance(values, list):
         return list(values.tolist())
     known = {text: msgspec.Raw(text) if text[:1] in (b"[", b"{") else msgspec.json.decode(text) for text in set(values)}
@@ -186,7 +186,7 @@ def scalars(values: Values) -> list[Any]:
 
 
 def _all_absent(values: list[Any], absent: Any) -> bool:
-    # ``count`` is fast for identical objects; the first value rules out the slow case.
+    # ``count`` is fast only for identical objects. Checking the first value avoids the slow case.
     return values[0] is absent and values.count(absent) == len(values)
 
 
@@ -212,6 +212,6 @@ def _raw(columns: Columns, name: str, values: list[Any], ids: Ids) -> None:
 
 
 def _copied(values: list[Any]) -> list[bytes]:
-    """Copies raw values: they are views of a buffer that is overwritten next."""
+    """Copies raw values, because the buffer that they refer to is overwritten next."""
     copies = _SEPARATOR.join(values).split(_SEPARATOR)  # faster than a call of bytes for each
     return copies if len(copies) == len(values) else list(map(bytes, values))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from tb_plugin.formats._chrome.sniffing import beginning, has_events
+from tb_plugin.formats._chrome.sniffing import has_events, text_start
 
-# Root keys that only Kineto writes: one is enough, even without an event.
+# Root keys that only Kineto writes. One is enough, even without events.
 _ROOT_KEY = re.compile(
     rb'"(?:deviceProperties|distributedInfo|baseTimeNanoseconds|trace_id|record_shapes|with_stack)"\s*:\s*[\[{0-9"]'
 )
-# Marks of torch.profiler in an event list. schemaVersion alone is not enough: container manifests have it too.
+# Typical content of torch.profiler events. schemaVersion alone is not enough: container manifests contain it too.
 _MARK = re.compile(
     rb'"schemaVersion"\s*:|"(?:PyTorch Profiler|CPU functions|\[memory\]|cpu_instant_event)"|"aten::|"ProfilerStep#'
     rb'|"(?:External id|external id|Ev Idx|Python id|Fwd thread id|Record function id)"\s*:'
@@ -21,7 +21,7 @@ _MARK = re.compile(
 
 
 def looks_like_trace(head: bytes) -> bool:
-    """Returns True for events with a mark of torch.profiler, or for Kineto's own root keys."""
+    """Returns True if the events look like those of torch.profiler, or if there is a root key of Kineto."""
     if has_events(head) and _MARK.search(head):
         return True
-    return beginning(head).startswith(b"{") and _ROOT_KEY.search(head) is not None
+    return text_start(head).startswith(b"{") and _ROOT_KEY.search(head) is not None

@@ -20,7 +20,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class KinetoSurvey(Surveying):
-    """One survey in progress: a sink of the document."""
+    """A survey in progress, which receives the events of the document."""
 
     def _restart_at(self, text_bytes: int) -> None:
         super()._restart_at(text_bytes)
@@ -32,10 +32,10 @@ class KinetoSurvey(Surveying):
         return not is_instant(event)
 
     def add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
-        """Takes the ranges of a chunk."""
+        """Adds the ranges of one chunk."""
         kinds = kinds_of(self._kinds, rows)
         work = of_kind(kinds, *DEVICE_WORK)
-        # As in model/trace/order.py: implausible times move no window.
+        # As in model/trace/order.py, implausible times are ignored.
         right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(work & (start == 0) & (dur == 0))
         end = start + np.where(right, dur, 0)
         self.bounds.add(start[right], end[right])

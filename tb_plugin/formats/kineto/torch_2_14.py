@@ -1,4 +1,4 @@
-"""Arguments that PyTorch 2.14 and later add to events."""
+"""Event arguments since PyTorch 2.14."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.kineto.rows import Core
-from tb_plugin.lib.groupby import numbered, side_by_side
+from tb_plugin.lib.groupby import number_groups, side_by_side
 from tb_plugin.model.trace.extra_columns import REGIONS, OpenColumn
 from tb_plugin.model.trace.graph_regions import listed_regions
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, of_kind
@@ -19,16 +19,20 @@ from tb_plugin.model.trace.table import ArrowEnds, DeviceArgs, Flows
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-HARDWARE_STREAM = "original_stream"  # work of a CUDA graph: ``stream`` names its lane then
-COPY_KIND, SOURCE_KIND, TARGET_KIND = "copy kind", "src kind", "dst kind"  # for copies whose name has no direction
-DEPENDENCY = "graph dependency"  # name of arrows between graph nodes; the file names them like launches
+HARDWARE_STREAM = "original_stream"  # in CUDA graphs, where ``stream`` is the lane
+COPY_KIND, SOURCE_KIND, TARGET_KIND = (
+    "copy kind",
+    "src kind",
+    "dst kind",
+)  # for copies without a direction in their name
+DEPENDENCY = "graph dependency"  # name of arrows between graph nodes; in the file they have the same name as launches
 BOUND = "bind_id"  # name of arrows between events of one ``bind_id``
 FIRST_DEPENDENCY = 2**40  # ids of launches are 32-bit correlation ids
 _NEAR_NS = 2  # both ends are rounded separately
 
 
-def completed(args: DeviceArgs, others: Sequence[OpenColumn], rows: int, interner: Interner) -> DeviceArgs:
-    """Returns the device arguments with hardware streams instead of lanes, and with copy directions."""
+def complete_arguments(args: DeviceArgs, others: Sequence[OpenColumn], rows: int, interner: Interner) -> DeviceArgs:
+    """Returns the device arguments with hardware streams instead of lanes, and with copy directions added."""
     stated = {column.key: _texts(column, rows, interner) for column in others if column.key in _KEYS}
     if not stated or not len(args.row):
         return args
@@ -56,28 +60,29 @@ def _texts(column: OpenColumn, rows: int, interner: Interner) -> Int32:
 
 
 def _direction(kind: str, source: str, target: str) -> str:
-    """Returns a direction as in copy names: ``HtoD (Pageable -> Device)``."""
+    """Returns a copy direction as in copy names: ``HtoD (Pageable -> Device)``."""
     if not source and not target:
         return kind
     return f"{kind} ({(source or 'unknown').capitalize()} -> {(target or 'unknown').capitalize()})"
 
 
 def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
-    """Returns arrows between graph nodes, from the start of the node that ends where the file starts the arrow.
+    """Returns arrows between CUDA graph nodes, from start to start.
 
-    An arrow that starts at no node's end stays in place.
+    In the file, an arrow starts at the end of a node; here it starts at that node's start. If no node ends there,
+    the arrow is unchanged.
     """
     if not len(found.start_time_ns):
         return ArrowEnds()
     nodes = np.flatnonzero(of_kind(core.kind, *ON_DEVICE))
     begin, end = core.start_ns[nodes], core.start_ns[nodes] + core.dur_ns[nodes]
     lanes = np.concatenate((_lane(core.pid[nodes], core.tid[nodes]), _lane(found.start_pid, found.start_tid)))
-    number = numbered(lanes)[0]
+    number = number_groups(lanes)[0]
     lane, wanted = number[: len(nodes)], number[len(nodes) :]
     ends, starts = side_by_side((lane.astype(np.int32), end), (wanted.astype(np.int32), found.start_time_ns))
     order = np.lexsort((begin, ends))
     node = _nearest(ends[order], starts, order)
-    # A node without a duration may end with the node before it; an arrow must not lead to its own start.
+    # A node without duration may end at the same time as the node before it. An arrow must not end where it starts.
     same = (begin[node] == found.end_time_ns) & (lanes[: len(nodes)][node] == _lane(found.end_pid, found.end_tid))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -87,8 +92,8 @@ def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
     return _named_arrows(started, DEPENDENCY, interner)
 
 
-def bound(found: Flows, interner: Interner) -> ArrowEnds:
-    """Returns arrows between events with the same id, from start to start."""
+def bound_arrows(found: Flows, interner: Interner) -> ArrowEnds:
+    """Returns arrows between events with the same ``bind_id``, from start to start."""
     return _named_arrows(found, BOUND, interner) if len(found.start_time_ns) else ArrowEnds()
 
 
@@ -107,7 +112,7 @@ def _lane(pid: Int32, tid: Int32) -> Int64:
 
 
 def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
-    """Returns the last node whose end is nearest to each start; ``ends`` ascend in ``order``."""
+    """Returns the last node whose end is nearest to each start. ``ends`` are sorted; ``order`` contains their nodes."""
     after = np.searchsorted(ends, starts + _NEAR_NS, side="right") - 1
     exact = np.searchsorted(ends, starts, side="right") - 1
     chosen = np.where((exact >= 0) & (ends[np.maximum(exact, 0)] == starts), exact, after)
@@ -116,7 +121,7 @@ def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
 
 
 def intern_regions(others: Sequence[OpenColumn], interner: Interner) -> None:
-    """Interns the names of regions listed beside replayed work: later stages need their ids."""
+    """Interns the region names listed in arguments of replayed work, because later stages need their ids."""
     for column in others:
         if column.key == REGIONS and column.is_text:
             for text in np.unique(column.value).tolist():

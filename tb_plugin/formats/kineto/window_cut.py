@@ -1,4 +1,4 @@
-"""Kineto events that may belong to a time window."""
+"""Selection of Kineto events for a time window."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tb_plugin.formats._chrome.window_cut import Bool, Cut
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import Window
 
-_BY_NAME = 255  # in place of an EventKind: the event's name decides
+_BY_NAME = 255  # used instead of an EventKind if the event's name decides
 
 
 def cut_of(window: Window) -> Cut:
-    """Returns the cut that keeps the events of a window."""
+    """Returns a Cut that selects the events of a window."""
     ids = kind_ids()
 
     def near(events: Sequence[ChromeEvent]) -> tuple[Bool, Bool]:
@@ -29,12 +29,12 @@ def cut_of(window: Window) -> Cut:
 
 
 def kind_ids() -> Ids:
-    """Returns ids that map a category to its EventKind, or to 255 if the name decides."""
+    """Returns a mapping from category to EventKind; 255 = the event's name decides."""
     return Ids(lambda category: _BY_NAME if needs_name(category or "") else int(kind_of(category or "")))
 
 
 def kinds_of(ids: Ids, events: Sequence[ChromeEvent]) -> npt.NDArray[np.uint8]:
-    """Returns the EventKind of each event; ``ids`` come from ``kind_ids``."""
+    """Returns the EventKind of each event. ``ids`` come from ``kind_ids``."""
     kinds = np.array([ids[event.cat] for event in events], np.uint8)
     for i in np.flatnonzero(kinds == _BY_NAME).tolist():
         kinds[i] = kind_of_event(events[i].cat or "", as_text(events[i].name or ""))

@@ -1,4 +1,4 @@
-"""MegEngine's chrome_timeline.json: lanes for threads, devices and CUPTI streams."""
+"""MegEngine's chrome_timeline.json: threads, devices and CUPTI streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrows of dispatches, tensors and waits."""
+"""Arrows for dispatches, tensors and launches."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ LAUNCHES = "launch"
 
 
 def operations_around(slices: Slices, inner: Bool) -> Int32:
-    """Returns the slice of an arrow at each slice: the operator for an input or output (``inner``), else the slice
-    itself.
+    """Returns the slice that an arrow at each slice refers to.
+
+    For inputs and outputs (``inner``), this is the enclosing operator; otherwise the slice itself.
     """
     own = np.arange(len(slices), dtype=np.int32)
     return np.where(inner & (slices.parent != MISSING), slices.parent, own).astype(np.int32)
@@ -32,10 +33,10 @@ def operations_around(slices: Slices, inner: Bool) -> Int32:
 def dependencies(
     events: Events, slices: Slices, lanes: Lanes, meant: Int32, interner: Interner
 ) -> tuple[Int32, Int32, Int32, int]:
-    """Returns tails, heads (slices) and names of all host arrows, and the number of unmatched ends.
+    """Returns start slices, end slices and names of all host arrows, and the number of unmatched ends.
 
-    An arrow leads from its start (tensor created, operator dispatched) to each continuation and end: uses of a tensor
-    do not depend on each other. Ends of one id are sorted by time.
+    An arrow leads from its start (tensor created, operator dispatched) to each later step and end with the same id.
+    Uses of a tensor are not connected to each other, because they are independent.
     """
     tails, heads, names, unmatched = [], [], [], 0
     process = lanes.pid[lanes.of]
@@ -64,7 +65,7 @@ def dependencies(
 def launches(
     events: Events, slices: Slices, lanes: Lanes, interner: Interner, annotations: Bool
 ) -> tuple[Int32, Int32]:
-    """Returns operators and their device ``annotations``, if CUPTI recorded the launches."""
+    """Returns matched pairs: operator and device slice. Only device slices in ``annotations`` are included."""
     at, owner = ends_of(events, slices, lanes, events.category == interner.names[of_lanes.LAUNCH])
     process = lanes.pid[lanes.of]
     known = owner != MISSING

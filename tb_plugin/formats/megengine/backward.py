@@ -1,8 +1,8 @@
-"""Forward operators of the scopes in a backward pass.
+"""Matching of backward scopes to forward operators.
 
-The file does not contain the relation. MegEngine walks the recorded forward pass in reverse and opens a scope
-``<operator>Backward`` for each operator with a gradient. So the scopes of a pass belong to forward operators of their
-kind in reverse order. Among several candidates, the one whose tensors the scope's operators read wins.
+The file does not contain this relation. MegEngine processes the forward pass in reverse order and opens a scope
+``<operator>Backward`` for each operator with a gradient. So the scopes match forward operators of the same kind, in
+reverse order. If several match, the operator whose tensors the scope reads is used.
 """
 
 from __future__ import annotations
@@ -21,18 +21,23 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 SUFFIX = "Backward"
-_MAX_CANDIDATES = 64  # forward operators of a kind whose tensors are compared
+_MAX_CANDIDATES = 64  # maximum number of forward operators of one kind whose tensors are compared
 
 
 class Pass(msgspec.Struct, frozen=True, eq=False):
-    """One backward pass, and its possible forward operators."""
+    """One backward pass, and the forward operators it may refer to."""
 
     nodes: Sequence[int]  # scopes in order
     forward: Sequence[int]  # operators since the previous pass, in order
 
 
-def paired(passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozenset[int]]) -> list[tuple[int, int]]:
-    """Returns pairs (scope, forward operator). ``kind`` and ``tensors`` (read or created) are per slice."""
+def forward_pairs(
+    passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozenset[int]]
+) -> list[tuple[int, int]]:
+    """Returns pairs (scope, forward operator).
+
+    ``kind`` and ``tensors`` contain the kind of each slice, and the tensors that it reads or creates.
+    """
     found = []
     for one in passes:
         of_kind: dict[int, list[int]] = defaultdict(list)
@@ -53,7 +58,7 @@ def paired(passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozen
 
 
 def passes_of(lane: Int32, parent: Int32, begin: Int64, end: Int64, nodes: Int64, forward: Int64) -> list[Pass]:
-    """Returns the backward passes: one per outer scope. All arrays are sorted by start."""
+    """Returns the backward passes, one per enclosing scope. All arrays are sorted by start."""
     if not len(nodes):
         return []
     key = np.where(parent[nodes] != MISSING, parent[nodes], -2 - lane[nodes])

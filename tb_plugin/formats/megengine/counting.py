@@ -1,4 +1,4 @@
-"""Counters of a timeline: names, units and memory levels."""
+"""Counters of a timeline: names, units and memory in use."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CounterEvents, CounterSeries, MemoryEvents
 
-# the writer misspells these names; correct ones work as well
+# names that the writer misspells; correct names also work
 _CORRECT_NAMES = {"gpu_usgae_ratio": "gpu_usage_ratio", "nr_redunant_tensor": "nr_redundant_tensor"}
 _UNITS = {"gpu_usage_ratio": "%", "train_time_ratio": "%", "device_ahead_ms": "ms", "dtr_overhead_us": "us"}
 _MEMORY = re.compile(r"^(?P<device>(?P<type>[a-z]+?)(?P<number>\d+|x))(?::\d+)?[_ ]alloc_mem(?:_value)?$")
 _TYPES = {"cpu": 0, "gpu": 1, "rocm": 6}
-_OTHER_TYPE = 20  # device types as in MemoryEvents
+_OTHER_TYPE = 20  # device type numbers are those of MemoryEvents
 MOST_DEVICES = 1 << 15
 
 
 class Counted(msgspec.Struct, frozen=True, eq=False):
-    """The counters, and facts about their series."""
+    """Counters, and device and unit of their series."""
 
     events: CounterEvents
     series: CounterSeries
-    memory: MemoryEvents  # memory in use per device: levels without allocations
+    memory: MemoryEvents  # memory in use per device, without the allocations
 
 
 def counters_of(events: CounterEvents, interner: Interner) -> Counted:
-    """Returns the counters with corrected names, units and devices."""
+    """Returns the counters with corrected names, and their units and devices."""
     names = np.arange(len(interner.texts), dtype=np.int32)
     for name in np.unique(events.name).tolist():
         if spelled := _CORRECT_NAMES.get(interner.texts[name]):

@@ -24,15 +24,15 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 
-PHASES = "BEXistf"  # phases of the events that become columns, by code
+PHASES = "BEXistf"  # phases of the events that become columns; the index is the code
 BEGIN, END, COMPLETE, INSTANT, START, STEP, FINISH = range(len(PHASES))
 _CODES = {**{phase: code for code, phase in enumerate(PHASES)}, "I": INSTANT, "R": INSTANT}
 BACKTRACE = "python_backtrace"
-_METADATA = "Metadata"  # first event in files of older releases; its arguments have the start of the profiler
+_METADATA = "Metadata"  # first event in files of older releases; its arguments contain the start of the profiler
 
 
 class Event(ChromeEvent, gc=False):
-    """One event."""
+    """One event of a timeline."""
 
     args: dict[str, Any] | None = None
 
@@ -52,7 +52,7 @@ def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
 
 
 class Events(msgspec.Struct, frozen=True, eq=False):
-    """All events on lanes, in file order. All columns except phase, times and ``number`` are string ids."""
+    """All events on lanes, in file order. Columns are string ids, except phase, times and ``number``."""
 
     phase: UInt8
     name: Int32
@@ -61,8 +61,8 @@ class Events(msgspec.Struct, frozen=True, eq=False):
     tid: Int32
     time_ns: Int64
     dur_ns: Int64
-    number: Int64  # id of an arrow's end, else -1
-    args: Mapping[str, OpenColumn]  # by name, with event positions as rows
+    number: Int64  # id of an arrow's end; -1 for other events
+    args: Mapping[str, OpenColumn]  # by name; rows are event indices
 
     def __len__(self) -> int:
         return len(self.phase)
@@ -75,7 +75,7 @@ _TYPES: dict[str, type[Any]] = {
 
 
 class Collected:
-    """Columns of a timeline. ``add`` changes nothing when it raises NeedsDigits."""
+    """Collects the columns of a timeline."""
 
     def __init__(self, log: IssueLog) -> None:
         self.interner = Interner()
@@ -90,7 +90,10 @@ class Collected:
         self._columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Adds events; with ``digits`` their times are raw text. Raises NeedsDigits before any change."""
+        """Adds events; with ``digits``, times are raw text.
+
+        May raise NeedsDigits, but only before anything is added.
+        """
         phases = Counter(event.ph for event in events)
         placed = [event for event in events if event.ph in _CODES and event.name != _METADATA]
         counters = [event for event in events if event.ph == COUNTER] if phases[COUNTER] else []
@@ -114,7 +117,7 @@ class Collected:
                 self._not_shown[event.ph] += 1
 
     def take(self) -> Events:
-        """Returns the columns; call once, after the last event."""
+        """Returns the columns. Call it once, after the last event."""
         if self._others.left_out:
             self._log.add("other_arguments", "note", count=self._others.left_out)
         for phase, count in self._not_shown.items():
@@ -153,7 +156,7 @@ class Collected:
             self._others.add(key, np.array(places, np.int64) + self.count, values)
 
     def _stack(self, backtrace: str) -> str | None:
-        """Parses each distinct backtrace once: backtraces are long and repeat."""
+        """Parses a backtrace, with a cache: backtraces are long and often repeat."""
         known = self._stacks.get(backtrace)
         if known is None:
             known = self._stacks[backtrace] = stack_of(backtrace)
@@ -165,9 +168,9 @@ _MAX_CHARS = 1 << 16  # characters of a backtrace
 
 
 def stack_of(backtrace: str) -> str:
-    """Returns frames as ``file(line): function``, innermost first, with ``;`` between; "" for none.
+    """Returns frames as ``file(line): function``, innermost first, separated by ``;``. "" for no frames.
 
-    Lines with a scope are skipped: scopes are separate events.
+    Lines that describe a scope are skipped, because scopes are separate events.
     """
     found = (_FRAME.match(line) for line in backtrace[:_MAX_CHARS].splitlines())
     frames = [f"{frame['file'].strip()}({frame['line']}): {frame['function'].strip()}" for frame in found if frame]

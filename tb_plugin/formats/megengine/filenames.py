@@ -15,9 +15,9 @@ _TIMELINE = re.compile(r"(?s)^(?P<worker>.*)\.chrome_timeline\.json(?:\.gz)?\Z")
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the candidate of a path (relative, forward slashes), None if it is not a JSON file.
+    """Returns a candidate, or None if the file is not JSON. ``path`` is relative, with forward slashes.
 
-    MegEngine writes ``<pid>.chrome_timeline.json``: the process is the worker. The name contains no time.
+    MegEngine writes ``<pid>.chrome_timeline.json``. The process id is the worker; the name contains no time.
     """
     match = _TIMELINE.match(PurePosixPath(path).name)
     if match:

@@ -26,23 +26,23 @@ DISPATCH = "OpDispatch"
 LAUNCH = "KernelLaunch"
 TENSOR = "TensorLink"
 PROPERTY = "TensorProp"
-CUPTI = ("KernelLink", "CUPTILink")  # categories of the writer; all but the first are arrows
+CUPTI = ("KernelLink", "CUPTILink")  # categories that the writer uses; all except the first are arrows
 
 # device stream in MegEngine's notation (CompNode): ``gpu0:1``, or logical ``gpux:1``
 _NODE = re.compile(r"^([a-z]+(?:\d+|x))(?::\d+)?$")
-# words for device types; others (cpu, cambricon) have no common word
+# display names of device types; others (cpu, cambricon) have none
 _WORDS = {"gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "atlas": "NPU"}
-_UNNAMED = "unnamed"  # device of lanes without a known name: names come last in the file, which may be truncated
+_UNNAMED = "unnamed"  # device of unnamed lanes; names come last in the file and may be missing if it is truncated
 _NUMBERED = re.compile(r"(?!cpu)[a-z]+(\d{1,4})")
 _KIND = re.compile(r"([a-z]+?)(?:\d+|x)(?: of .*)?$")
 _PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
 
 
 class Lanes(msgspec.Struct, frozen=True, eq=False):
-    """Lanes by first appearance, and the lane of each event."""
+    """Lanes in order of first appearance, and the lane of each event."""
 
     of: Int32
-    pid: Int32  # string id, as ``tid``
+    pid: Int32  # string id, like ``tid``
     tid: Int32
     node: Bool  # device streams recorded by MegEngine
     cupti: Bool  # device streams reported by CUPTI
@@ -51,7 +51,7 @@ class Lanes(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def on_device(self) -> Bool:
-        """Returns flags of the lanes that are device streams."""
+        """Returns a boolean mask of the lanes that are device streams."""
         return self.node | self.cupti
 
 
@@ -63,7 +63,7 @@ def numbered_lanes(events: Events) -> tuple[Int32, Int64]:
 
 
 def lanes_of(events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> Lanes:
-    """Returns the lanes of a timeline, recognised by their events, else by their names."""
+    """Returns the lanes of a timeline, classified by their events, otherwise by name."""
     of, first = numbered_lanes(events)
     pid, tid = events.pid[first], events.tid[first]
     texts = interner.texts
@@ -90,19 +90,20 @@ def lanes_of(events: Events, interner: Interner, names: Mapping[tuple[str, str],
 
 
 class Places(msgspec.Struct, frozen=True, eq=False):
-    """Place of device rows in the model: string ids of process and thread per lane."""
+    """Process, thread (string ids) and device under which each lane is displayed."""
 
     pid: Int32
     tid: Int32
     titles: Mapping[tuple[str, str], str]
-    device: npt.NDArray[np.int16]  # position in ``devices``, -1 for host threads
+    device: npt.NDArray[np.int16]  # index into ``devices``, -1 for host threads
     devices: list[str]
 
 
 def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32) -> Places:
-    """Returns the place of each lane in the model: a stream belongs to its device, not to a process.
+    """Returns process, thread and device under which each lane is displayed. The process of a stream is its device.
 
-    ``fed`` is the MegEngine lane whose operators launched most work of a CUPTI stream, -1 if unknown.
+    ``fed`` contains, for each CUPTI stream, the MegEngine lane whose operators launched most of its work; -1 =
+    unknown.
     """
     texts = interner.texts
     physical = _physical(events, texts)
@@ -137,7 +138,7 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
 
 
 def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str], str]) -> list[str]:
-    """Returns lane names. If a process has one unnamed stream and its tensors name one stream, that is its name."""
+    """Returns lane names. An unnamed stream gets its name from the tensors of its process, if unambiguous."""
     found = list(lanes.titles)
     for process in np.unique(lanes.pid[lanes.node]).tolist():
         mine = np.flatnonzero(lanes.node & (lanes.pid == process)).tolist()
@@ -148,14 +149,14 @@ def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str]
 
 
 def _single_device(physical: Mapping[tuple[str, str], str], process: str) -> str:
-    """Returns the device of all streams that a process's tensors name, if it is one."""
+    """Returns the device of all streams that a process's tensors refer to, or "unnamed" if there are several."""
     matches = {_NODE.match(stream) for (of, _), stream in physical.items() if of == process}
     devices = {match[1] for match in matches if match}
     return devices.pop() if len(devices) == 1 else _UNNAMED
 
 
-def described(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
-    """Returns the devices with number (gpu0; allocators do not count CPUs) and word from their names."""
+def describe_devices(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
+    """Returns the devices with number and type derived from their names. CPUs get no number, as in allocator events."""
     found = [_NUMBERED.fullmatch(device.id) for device in devices]
     return tuple(
         replace(device, ordinal=int(match[1]) if match else None, word=_word(device.id))
@@ -169,7 +170,7 @@ def _word(device: str) -> str:
 
 
 def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Returns (process, logical stream name) -> physical stream, from the arguments of tensors."""
+    """Returns (process, logical stream) -> physical stream, from the arguments of tensors."""
     found: dict[tuple[str, str], str] = {}
     column = events.args.get("device")
     if column is None or not column.is_text:
@@ -182,6 +183,6 @@ def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str
 
 
 def ends_of(events: Events, slices: Slices, lanes: Lanes, chosen: Bool) -> tuple[Int64, Int32]:
-    """Returns the chosen arrow ends by position, and the slice that contains each, -1 for none."""
+    """Returns the event indices of arrow ends in ``chosen``, and the slice that contains each, -1 for none."""
     at = np.flatnonzero(chosen & (events.phase >= START))
     return at, slices.around(lanes.of[at], at)

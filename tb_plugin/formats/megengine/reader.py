@@ -1,6 +1,6 @@
-"""The Reader of MegEngine's timelines.
+"""Reader for MegEngine's timelines.
 
-It reads files as a whole: a profile has only a few steps.
+Files are read as a whole, because a profile has only a few steps.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from tb_plugin.formats._chrome.document import Document
 from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes
-from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
+from tb_plugin.formats._chrome.parse import Tally, no_events, report_of, single_pass
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
@@ -28,13 +28,13 @@ class MegEngineReader(DeclaredReader, entry=FORMATS[0]):
     """Reads ``<pid>.chrome_timeline.json`` and the output of ``merge_trace_events``."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         reading = _Reading(options)
-        with passed(source, options, reading, decode, progress) as (document, stream):
+        with single_pass(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
 
 
@@ -84,7 +84,7 @@ class _Reading:
 
 
 def _local_time_ns(metadata: Mapping[str, Any], of_processes: Mapping[str, Any]) -> int | None:
-    """Returns epoch nanoseconds of time 0: from the file, else the earliest of its processes."""
+    """Returns time 0 of the trace in nanoseconds since 1970: from the file, otherwise the earliest of its processes."""
     own = metadata.get("metadata")
     stated = own.get("localTime") if isinstance(own, dict) else None
     found = [_integer(value) for value in ([stated] if stated is not None else of_processes.values())]

@@ -13,7 +13,7 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.megengine import lanes as of_lanes
 from tb_plugin.formats.megengine.events import COMPLETE, FINISH, INSTANT, START, STEP, Events
 from tb_plugin.formats.megengine.lanes import Lanes, ends_of
-from tb_plugin.formats.megengine.slices import Slices, numbers, text_ids
+from tb_plugin.formats.megengine.slices import Slices, integer_argument, text_ids
 from tb_plugin.model.trace.schema import MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
@@ -21,16 +21,16 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
-# names with the number of a tensor, which is also an argument
+# names that end in a tensor number, which is also an argument
 _TENSOR_NAME = re.compile(r"^(Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue) \d+$")
-# requests of threads to MegEngine's runtime
+# calls to MegEngine's runtime
 _CALLS = re.compile(
     r"^(?:Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue|OpDispatch|AutoEvict|TensorGetProp|TensorWaitProp)$"
 )
 _OWN = re.compile(r"^(?:Start|Stop)Profile$")
 _DRIVER = re.compile(r"^cu(?:da)?[A-Z]\w*$")  # CUDA runtime and driver calls, named by CUPTI
 _BACKWARD = re.compile(r"^\w+Backward$")
-# scopes of GradManager and Optimizer: parts of a step, not modules
+# scopes of GradManager and Optimizer, which are parts of a step and not modules
 _PARTS = re.compile(r"^(?:backward|step|clear_grad)$")
 _COPIED, _COPY, _SET = "HostToDevice", "Memcpy", "Memset"
 _HOST_MEMORY = ("Pageable", "Pinned")  # memory kinds without CUPTI's prefix
@@ -41,15 +41,15 @@ BASE_BITS = 40  # bits for operator and launch numbers, which restart in each pr
 
 
 class Kinds(msgspec.Struct, frozen=True, eq=False):
-    """Kinds of slices."""
+    """Kind, operator and launch of each slice."""
 
     kind: UInt8
-    operation: Int64  # operator that the slice is, dispatches or works for; -1 for none
+    operation: Int64  # operator that the slice represents, dispatches or executes; -1 for none
     launch: Int64  # launch number shared by device work and its launch; -1 for none
 
 
 def base_names(names: Int32, interner: Interner) -> Int32:
-    """Returns names without tensor numbers."""
+    """Returns names without the tensor number at their end."""
     table = np.arange(len(interner.texts), dtype=np.int32)
     for name in np.unique(names).tolist():
         if found := _TENSOR_NAME.match(interner.texts[name]):
@@ -58,7 +58,7 @@ def base_names(names: Int32, interner: Interner) -> Int32:
 
 
 def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interner: Interner) -> Kinds:
-    """Returns the kinds of the slices. ``names`` are their base names."""
+    """Returns the kinds of the slices. ``names`` come from ``base_names``."""
     texts, category = interner.texts, interner.names
     lane = slices.lane
     process = _processes(lanes)[lane]
@@ -70,7 +70,7 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
         found: Bool = known[names]
         return found
 
-    stated = numbers(events.args.get("__id__"), len(events))
+    stated = integer_argument(events.args.get("__id__"), len(events))
     operation = np.maximum(stated[slices.begin], stated[slices.end])
     for phase in (START, STEP):
         at, owner = ends_of(events, slices, lanes, _is(events, phase, category[of_lanes.DISPATCH]))
@@ -81,7 +81,7 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
     for name in of_lanes.CUPTI:
         calls |= _link(events, slices, lanes, launch, operation, category[name], process)
     operation = np.where(operation != MISSING, operation + (process << BASE_BITS), MISSING)
-    # CUPTI's link starts in a slice named like the kernel, inside the launching call: the call is the launch.
+    # CUPTI's arrow starts in a slice named like the kernel, inside the launching call. The call is used as the launch.
     linked = calls & (slices.parent != MISSING) & table(_DRIVER)[slices.parent]
     launch[slices.parent[linked]] = launch[linked]
     launch[linked] = MISSING
@@ -99,8 +99,8 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
     copies, sets = np.isin(names, [category[_COPIED], category[_COPY]]), names == category[_SET]
     _link_copies(slices, lanes, launch, names, (category[_COPIED], category["Put"]), process)
     work = np.select([copies, sets], [EventKind.MEMCPY, EventKind.MEMSET], EventKind.KERNEL)
-    # A slice that is neither an operator's work nor a copy is a title from the program. If CUPTI recorded kernels and
-    # copies, slices on MegEngine's own lanes cover them and are not counted again.
+    # A slice that is neither work of an operator nor a copy is an annotation. If CUPTI recorded kernels and copies,
+    # slices on MegEngine's own lanes contain the same work and are not counted again.
     titles = (events.category[slices.begin] != category[of_lanes.KERNEL]) & ~copies
     covered_by_cupti = np.isin(lanes.pid, lanes.pid[lanes.cupti])[lane]
     work = np.where(lanes.node[lane] & (titles | covered_by_cupti), EventKind.DEVICE_ANNOTATION, work)
@@ -119,9 +119,10 @@ def _is(events: Events, phase: int, category: int) -> Bool:
 def _link(
     events: Events, slices: Slices, lanes: Lanes, launch: Int64, operation: Int64, category: int, process: Int64
 ) -> Bool:
-    """Assigns numbers and launching operators to device slices at the ends of arrows of a category.
+    """Sets the launch numbers of device slices at the ends of arrows of one category.
 
-    Returns the host calls at the starts of such arrows; those without an operator get the numbers as well.
+    Returns a boolean mask of the host calls at the starts of these arrows. Starts outside an operator get the
+    launch number as well.
     """
     at, owner = ends_of(events, slices, lanes, _is(events, START, category))
     at, owner = at[owner != MISSING], owner[owner != MISSING]
@@ -138,7 +139,7 @@ def _link(
 def _link_copies(
     slices: Slices, lanes: Lanes, launch: Int64, names: Int32, copied_put: tuple[int, int], process: Int64
 ) -> None:
-    """Gives copies to a device and their calls equal numbers: a copy is recorded while its call is open."""
+    """Assigns the same launch number to a host-to-device copy and its call. The copy starts while the call is open."""
     copied, put = copied_put
     copies = np.flatnonzero((names == copied) & lanes.node[slices.lane] & (launch == MISSING))
     for lane in np.flatnonzero(lanes.executes).tolist():
@@ -150,14 +151,14 @@ def _link_copies(
 
 
 class Moments(msgspec.Struct, frozen=True, eq=False):
-    """Events without duration: positions in file order, and kinds."""
+    """Events without duration: indices in file order, and kinds."""
 
     at: Int64
     kind: UInt8
 
 
 def moments_of(events: Events, slices: Slices, lanes: Lanes, interner: Interner) -> Moments:
-    """Returns calls without an end, instants, and launches without a CUPTI call."""
+    """Returns calls without an end, instants, and launches that CUPTI did not record."""
     launches = _is(events, START, interner.names[of_lanes.LAUNCH])
     launches &= ~np.isin(events.pid, lanes.pid[lanes.cupti])
     at = np.flatnonzero((events.phase == COMPLETE) | (events.phase == INSTANT) | launches)
@@ -167,7 +168,7 @@ def moments_of(events: Events, slices: Slices, lanes: Lanes, interner: Interner)
 
 
 def copy_names(events: Events, slices: Slices, kinds: Kinds, names: Int32, interner: Interner) -> Int32:
-    """Returns names of slices with copy directions as in other recorders' traces."""
+    """Returns slice names. Names of memcpys include the direction, as in traces of other profilers."""
     source, target = (text_ids(events.args.get(key), len(events)) for key in ("src_kind", "dst_kind"))
     at = np.flatnonzero((kinds.kind == EventKind.MEMCPY) & (source[slices.end] != MISSING))
     if not len(at):

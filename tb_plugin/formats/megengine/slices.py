@@ -1,7 +1,7 @@
-"""Slices from begin and end marks, in file order within a lane.
+"""Slices from begin and end events, in file order within a lane.
 
-File order is used because device clocks are interpolated to the host's: times of a lane may go back, its records
-never do.
+Events are matched in file order, not by time: device clocks are interpolated to the host's clock, so times may go
+backwards.
 """
 
 from __future__ import annotations
@@ -12,43 +12,46 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.formats._chrome.pairing import matched
+from tb_plugin.formats._chrome.pairing import matched_ends
 from tb_plugin.formats.megengine.events import BEGIN, END, Events
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
 class Slices(msgspec.Struct, frozen=True, eq=False):
-    """Pairs of begin and end marks, sorted by start."""
+    """Matched begin and end events, sorted by start."""
 
     lane: Int32
-    begin: Int64  # position of the start among the events
+    begin: Int64  # event index of the start
     end: Int64
-    parent: Int32  # position of the enclosing slice, -1 for none
-    unmatched: int  # unmatched marks
+    parent: Int32  # index of the enclosing slice, -1 for none
+    unmatched: int  # number of unmatched events
 
     def __len__(self) -> int:
         return len(self.begin)
 
     def around(self, lane: Int32, position: Int64) -> Int32:
-        """Returns the innermost open slice of a lane at each event position, -1 for none."""
-        return innermost(self.lane, self.begin, self.end, self.parent, lane, position)
+        """Returns the innermost slice of a lane that is open at each event index, -1 for none."""
+        return innermost_at(self.lane, self.begin, self.end, self.parent, lane, position)
 
     def of_events(self, count: int) -> Int32:
-        """Returns the slice that each event starts or ends, -1 for none; an extra last element serves index -1."""
+        """Returns the slice that each event starts or ends, -1 for none.
+
+        An extra last element makes index -1 return -1.
+        """
         found = np.full(count + 1, MISSING, np.int32)
         found[self.begin] = found[self.end] = np.arange(len(self), dtype=np.int32)
         return found
 
 
 def slices_of(events: Events, lane: Int32) -> Slices:
-    """Returns the slices of events on these lanes."""
+    """Returns the slices of all events. ``lane`` contains the lane of each event."""
     marks = np.flatnonzero((events.phase == BEGIN) | (events.phase == END))
-    begin, end = matched(lane[marks], marks, events.phase[marks] == BEGIN)
+    begin, end = matched_ends(lane[marks], marks, events.phase[marks] == BEGIN)
     begin, end = marks[begin], marks[end]
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
@@ -56,8 +59,8 @@ def slices_of(events: Events, lane: Int32) -> Slices:
     return Slices(of, begin, end, nest(of, begin, end).parent, len(marks) - 2 * len(begin))
 
 
-def numbers(column: OpenColumn | None, count: int) -> Int64:
-    """Returns the integers of an argument by event, -1 if missing."""
+def integer_argument(column: OpenColumn | None, count: int) -> Int64:
+    """Returns the integer values of an argument by event; -1 = missing."""
     found = np.full(count + 1, MISSING, np.int64)
     if column is not None and not column.is_text:
         with np.errstate(invalid="ignore"):
@@ -66,19 +69,19 @@ def numbers(column: OpenColumn | None, count: int) -> Int64:
 
 
 def text_ids(column: OpenColumn | None, count: int) -> Int32:
-    """Returns the string ids of an argument by event, -1 if missing."""
+    """Returns the string ids of an argument by event; -1 = missing."""
     found = np.full(count + 1, MISSING, np.int32)
     if column is not None and column.is_text:
         found[column.row] = column.value
     return found
 
 
-def moved(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn]:
-    """Returns the columns by row instead of event; if both marks of a slice have a value, the end wins."""
+def columns_by_row(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn]:
+    """Converts columns from event to row indices. If both events of a slice have a value, the end event's is used."""
     columns = {}
     for key, column in args.items():
         row = row_of[column.row]
-        # For equal rows the last one in the file wins: in reverse order, that is the first unique one.
+        # The last value of a row wins. In reverse order, it is the first one, which ``unique`` returns.
         unique, first = np.unique(row[::-1], return_index=True)
         place = (len(row) - 1 - first)[unique != MISSING]
         if len(place):

@@ -10,23 +10,23 @@ from tb_plugin.model.trace.schema import MISSING
 _BITS = re.compile(r"(\d+)\D*$")
 
 
-def dims(shape: str) -> str:
-    """Returns a shape, ``{4,3,16,16}``, as JSON."""
+def shape_json(shape: str) -> str:
+    """Converts a shape such as ``{4,3,16,16}`` to JSON."""
     return f"[{', '.join(part.strip() for part in shape.strip('{}').split(',') if part.strip().isdigit())}]"
 
 
-def quoted(dtype: str) -> str:
+def dtype_json(dtype: str) -> str:
     """Returns a type name as JSON."""
     return json.dumps(dtype, ensure_ascii=False)
 
 
 def integer_in(text: str) -> int:
-    """Returns the integer of a text, -1 for none."""
+    """Returns the integer in a text, -1 for none."""
     return int(text) if text.isdecimal() and len(text) < 19 else MISSING
 
 
 def width_of(dtype: str) -> int:
-    """Returns the bytes per element of a type (``Float32``, ``Int8``, ``Bool`` ...), 0 if the name does not show it."""
+    """Returns the bytes per element of a type (``Float32``, ``Int8``, ``Bool`` ...), or 0 if unknown."""
     if dtype == "Bool":
         return 1
     found = _BITS.search(dtype[:64])

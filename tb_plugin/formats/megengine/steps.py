@@ -1,7 +1,7 @@
-"""Steps: between calls of ``Profiler.step``, or between optimizer steps.
+"""Steps between calls of ``Profiler.step``, or between optimizer steps.
 
-The calls run on the dispatching thread; the executing thread records them as well, later. As in other traces, a step
-is the work that the program requested in it: forward pass, backward pass and update.
+The dispatching thread makes these calls; the executing thread records them again, later. As in other traces, a step
+covers the work that the program requested in it: forward pass, backward pass and update.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _OPTIMIZER, _RELEASED, _LAST = "step", "Del", "StopProfile"
 
 
 class Marks(msgspec.Struct, frozen=True, eq=False):
-    """Ends of steps, and the lane of each."""
+    """End of each step, and its lane."""
 
     time_ns: Int64
     lane: Int32
 
 
 class Rows(msgspec.Struct, frozen=True, eq=False):
-    """Rows in which steps are searched; times as in the file."""
+    """Rows to search for steps. Times are as in the file."""
 
     start_ns: Int64
     end_ns: Int64
@@ -40,10 +40,11 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
 
 
 def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> ReportedSteps | None:
-    """Returns the steps, None without any: those marked by the program, else up to the end of each update.
+    """Returns the steps, or None. Uses the program's step marks, or else the ends of optimizer updates.
 
     The first step starts with the program's first event. The last step ends when the program, the executing thread
-    and the devices finish it: the profiler stops later. Tensor releases by Python in between are not work.
+    and the devices are done, which is before the profiler stops. Python's tensor releases at the end are not
+    included.
     """
     own = rows.kind == EventKind.OVERHEAD
     updates = np.flatnonzero(
@@ -72,7 +73,7 @@ def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> Repo
 
 
 def _of_one_lane(marks: Marks, executes: Bool) -> tuple[Marks, int]:
-    """Returns the marks of one thread (a dispatching one if possible) and its lane, -1 for none."""
+    """Returns the marks of one thread and its lane, -1 for none. Dispatching threads are preferred."""
     dispatched = ~executes[marks.lane]
     lanes = marks.lane[dispatched] if dispatched.any() else marks.lane
     if not len(lanes):

@@ -16,12 +16,12 @@ from tb_plugin.formats.classify import call_names, class_names, name_flags, own_
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.megengine import lanes as of_lanes
 from tb_plugin.formats.megengine.arrows import dependencies, launches, operations_around
-from tb_plugin.formats.megengine.backward import SUFFIX, paired, passes_of
+from tb_plugin.formats.megengine.backward import SUFFIX, forward_pairs, passes_of
 from tb_plugin.formats.megengine.events import BACKTRACE, INSTANT, Events
-from tb_plugin.formats.megengine.lanes import described, lanes_of, places_of_lanes
+from tb_plugin.formats.megengine.lanes import describe_devices, lanes_of, places_of_lanes
 from tb_plugin.formats.megengine.rows import BASE_BITS, LAUNCHED, WAITS, base_names, copy_names, kinds_of, moments_of
-from tb_plugin.formats.megengine.slices import moved, numbers, slices_of, text_ids
-from tb_plugin.formats.megengine.spelling import dims, integer_in, quoted, width_of
+from tb_plugin.formats.megengine.slices import columns_by_row, integer_argument, slices_of, text_ids
+from tb_plugin.formats.megengine.spelling import dtype_json, integer_in, shape_json, width_of
 from tb_plugin.formats.megengine.steps import STOPPED, Marks, Rows, recorded_steps
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES, OpenColumn, ReportedSteps
 from tb_plugin.model.trace.kernel_rules import RuleFile
@@ -38,7 +38,7 @@ _COLUMN_ARGUMENTS = frozenset({BACKTRACE, "__id__", "bytes"})  # arguments with 
 
 
 class Timeline:
-    """Rows of a timeline: one per slice and instant, in file order."""
+    """Rows of a timeline, one per slice and instant, in file order."""
 
     def __init__(self, events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> None:
         self.events, self.interner = events, interner
@@ -61,7 +61,7 @@ class Timeline:
         self.places = places_of_lanes(events, lanes, interner, self._fed())
 
     def raw(self, log: IssueLog, rules: RuleFile) -> dict[str, Any]:
-        """Returns columns and sections of the trace; irregularities go to the log."""
+        """Returns the columns and sections of a RawTrace. Logs problems."""
         if self.slices.unmatched:
             log.add("unmatched_begin", "dropped", count=self.slices.unmatched)
         core = _Core(self)
@@ -82,7 +82,7 @@ class Timeline:
             "classes": classes,
             "others": self._others(),
             "reported_steps": self._steps(core),
-            "devices": described(describe_all(self.places.devices, {}, (), frozenset())),
+            "devices": describe_devices(describe_all(self.places.devices, {}, (), frozenset())),
             "strings": StringTable(texts),
         }
 
@@ -90,7 +90,7 @@ class Timeline:
         return np.concatenate((slices, moments))[self._order]
 
     def _fed(self) -> Int32:
-        """Returns for each CUPTI lane the MegEngine lane whose operators launched most of its work."""
+        """Returns, for each CUPTI lane, the MegEngine lane whose operators launched most of its work."""
         slices, kinds, lanes = self.slices, self.kinds, self.lanes
         fed = np.full(len(lanes.pid), MISSING, np.int32)
         if not lanes.cupti.any():
@@ -122,9 +122,9 @@ class Timeline:
     # sections
 
     def _others(self) -> tuple[OpenColumn, ...]:
-        columns = moved(self.events.args, self.row_of)
+        columns = columns_by_row(self.events.args, self.row_of)
         found = [column for key, column in columns.items() if key not in _COLUMN_ARGUMENTS]
-        owner, shapes = self._tensors_of("Output", "shape", dims)
+        owner, shapes = self._tensors_of("Output", "shape", shape_json)
         if len(owner) and RESULT_SHAPES not in columns:
             found.append(OpenColumn(RESULT_SHAPES, owner, shapes, is_text=True, title="Output shapes"))
         return tuple(found)
@@ -138,9 +138,9 @@ class Timeline:
             stack[stack_rows[stack_rows != MISSING]] = stacks.value[stack_rows != MISSING]
         shapes = np.full(self.count, MISSING, np.int32)
         types = shapes.copy()
-        owner, shape = self._tensors_of("Input", "shape", dims)
+        owner, shape = self._tensors_of("Input", "shape", shape_json)
         shapes[owner] = shape
-        owner, dtype = self._tensors_of("Input", "dtype", quoted)
+        owner, dtype = self._tensors_of("Input", "dtype", dtype_json)
         types[owner] = dtype
         on_host = of_kind(core.kind, EventKind.OPERATOR, EventKind.RUNTIME)
         row = np.flatnonzero(on_host & ((stack != MISSING) | (shapes != MISSING)))
@@ -157,7 +157,7 @@ class Timeline:
         )
 
     def _tensors_of(self, which: str, key: str, wrap: Callable[[str], str]) -> tuple[Int32, Int32]:
-        """Returns operator rows, and string ids of the values of ``key`` for their inputs or outputs, as JSON."""
+        """Returns operator rows, and string ids of JSON lists with the ``key`` argument of their inputs or outputs."""
         slices = self.slices
         tensors = np.flatnonzero((self.bare == self.interner.names[which]) & (slices.parent != MISSING))
         tensors = tensors[np.argsort(slices.parent[tensors], kind="stable")]
@@ -166,7 +166,7 @@ class Timeline:
         return self.row[owner], self._lists(ids, np.append(first, len(tensors)), wrap)
 
     def _lists(self, ids: Int32, bounds: Int64, wrap: Callable[[str], str]) -> Int32:
-        """Returns string ids of JSON lists of wrapped texts, one list between two bounds."""
+        """Returns string ids of JSON lists. ``bounds`` delimits the lists; ``wrap`` converts each text to JSON."""
         known, inverse = np.unique(ids, return_inverse=True)
         texts = pa.array([wrap(self.interner.texts[i] if i != MISSING else "") for i in known.tolist()], pa.string())
         parts = texts.take(pa.array(inverse.ravel()))
@@ -189,7 +189,7 @@ class Timeline:
             if sizes.is_text:
                 values = np.array([integer_in(self.interner.texts[i]) for i in values.tolist()], np.int64)
             stated[sizes.row] = values.astype(np.int64)
-        elements = numbers(self.events.args.get("nr_elements"), len(self.events))
+        elements = integer_argument(self.events.args.get("nr_elements"), len(self.events))
         dtype = text_ids(self.events.args.get("dtype"), len(self.events))
         width = {i: width_of(self.interner.texts[i]) for i in np.unique(dtype[dtype != MISSING]).tolist()}
         of_elements = elements[end] * np.array([width.get(i, 0) for i in dtype[end].tolist()], np.int64)
@@ -222,13 +222,13 @@ class Timeline:
         mode = text_ids(events.args.get("mode"), len(events))[slices.end]
         chosen = self._collective(core)[self.row] & (mode != MISSING)
         inputs = np.flatnonzero((self.bare == self.interner.names["Input"]) & (slices.parent != MISSING))
-        elements = numbers(events.args.get("nr_elements"), len(events))[slices.end]
+        elements = integer_argument(events.args.get("nr_elements"), len(events))[slices.end]
         dtype = text_ids(events.args.get("dtype"), len(events))[slices.end]
         total = np.full(len(slices), MISSING, np.int64)
         np.maximum.at(total, slices.parent[inputs], elements[inputs])
         kind = np.full(len(slices), MISSING, np.int32)
         kind[slices.parent[inputs]] = dtype[inputs]
-        # Device work belongs to the operator with its number.
+        # Device work has the number of its operator.
         owners = np.flatnonzero(chosen & (self.kinds.kind == EventKind.OPERATOR))
         by_number = np.argsort(self.kinds.operation[owners], kind="stable")
         keys = self.kinds.operation[owners][by_number]
@@ -269,7 +269,7 @@ class Timeline:
         annotations = self.kinds.kind == EventKind.DEVICE_ANNOTATION
         more = launches(self.events, slices, self.lanes, self.interner, annotations)
         if unmatched:
-            log.note("unpaired_arrow", "arrows with one end missing were skipped")
+            log.note("unpaired_arrow", "arrows were skipped, because one end is missing")
         tail, head = (np.concatenate(each) for each in ((tail, more[0]), (head, more[1])))
         name = np.append(name, np.full(len(more[0]), self.interner.text("launch"), np.int32))
         begin, end = self.row[tail], self.row[head]
@@ -294,13 +294,13 @@ class Timeline:
         if not len(nodes) or not len(forward):
             return Flows()
         mode = text_ids(self.events.args.get("mode"), len(self.events))[slices.end]
-        # An element-wise operator is named by its mode, its scope by its type.
+        # The name of an element-wise operator is its mode; the name of its scope is its type.
         elementwise = self.interner.text("Elemwise")
         kind = np.where(mode == self.bare, elementwise, self.bare)
         kind[nodes] = [self.interner.text(texts[name].removesuffix(SUFFIX)) for name in self.bare[nodes].tolist()]
         tensors = self._tensors(operators)
         passes = passes_of(slices.lane, slices.parent, slices.begin, slices.end, nodes, forward)
-        pairs = np.array(paired(passes, kind.tolist(), tensors), np.int64).reshape(-1, 2)
+        pairs = np.array(forward_pairs(passes, kind.tolist(), tensors), np.int64).reshape(-1, 2)
         source, target = self.row[pairs[:, 1]], self.row[pairs[:, 0]]
         return Flows(
             core.start_ns[source],
@@ -312,9 +312,12 @@ class Timeline:
         )
 
     def _tensors(self, operators: Bool) -> list[frozenset[int]]:
-        """Returns the tensor numbers that each operator, or an operator directly inside a scope, reads or creates."""
+        """Returns the tensors that each operator reads or creates.
+
+        A scope includes the tensors read by operators directly inside it. Other slices have no tensors.
+        """
         slices = self.slices
-        number = numbers(self.events.args.get("id"), len(self.events))[slices.end]
+        number = integer_argument(self.events.args.get("id"), len(self.events))[slices.end]
         names = self.interner.names
         read = self.bare == names["Input"]
         at = np.flatnonzero((read | (self.bare == names["Output"])) & (slices.parent != MISSING))
@@ -343,7 +346,7 @@ class Timeline:
 
 
 class _Core:
-    """Columns of all rows, with the attributes of ``RawTrace``."""
+    """Core columns of all rows, with the attribute names of ``RawTrace``."""
 
     def __init__(self, timeline: Timeline) -> None:
         events, slices, moments, kinds, places = (

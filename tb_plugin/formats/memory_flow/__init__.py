@@ -16,7 +16,7 @@ _MARK = re.compile(rb'xmlns:tag="https://megengine\.org\.cn"')
 
 
 def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns the files with that name; the process is the worker, as for the timeline beside it."""
+    """Returns the files with this name. The process id is the worker, as for the timeline."""
     names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
     return [
         Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)

@@ -1,7 +1,7 @@
-"""Elements of an SVG, without loading anything outside the text.
+"""SVG elements, parsed without loading external content.
 
-The writer escapes nothing: a scope named ``a & b`` or ``x<y`` is not valid XML. Such values are escaped. A rectangle
-that stays invalid is skipped and counted, and parsing resumes after it.
+The writer does not escape anything, so a scope named ``a & b`` or ``x<y`` is invalid XML. Such values are escaped
+here. If a rectangle is still invalid, it is skipped and counted, and parsing continues after it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
 
 MARK = b"<rect"
-NAME = b'tag:name="'  # its value may be any text: users name scopes
-MAX_BUFFERED = 1024 * 1024  # text without the start of a rectangle; no rectangle is so large
-# parsing resumes with it after damage
+NAME = b'tag:name="'  # its value may be any text, because users name scopes
+MAX_BUFFERED = 1024 * 1024  # maximum text between two starts of rectangles; real rectangles are much smaller
+# text parsed first when parsing resumes after damage
 PROLOG = b'<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn">'
 
-MOST_DEEP = 64  # nested elements; a drawing has two levels
+MOST_DEEP = 64  # nesting depth of elements; a real drawing has two levels
 
 _SOUND = re.compile(rb'<rect(?:\s+[A-Za-z:]+\s*=\s*"[^"<&]*")*\s*/?>')
 _BEGIN = re.compile(rb'\s[A-Za-z]+(?::[A-Za-z]+)?="')
@@ -31,7 +31,7 @@ _LEAVE = "Remove the file from the log directory."
 
 
 class Elements:
-    """Calls ``on_element`` with the name and attributes of each element."""
+    """Parser that calls ``on_element`` with the name and attributes of each element."""
 
     def __init__(self, on_element: Callable[[str, dict[str, str]], None], log: IssueLog) -> None:
         self.is_closed = False  # the root element has ended
@@ -43,7 +43,7 @@ class Elements:
         self._parser = self._new_parser()
 
     def read(self, stream: TextStream, chunk_bytes: int) -> None:
-        """Parses a whole stream. Raises UnreadableTrace, and what the stream raises."""
+        """Parses the whole stream. Raises UnreadableTrace, and any error from the stream."""
         pending, skips = b"", False
         while text := stream.read(chunk_bytes):
             pending += text
@@ -64,7 +64,7 @@ class Elements:
             self._log.note("truncated_tail", "the file is truncated inside the drawing")
 
     def _take(self, text: bytes, offset: int) -> None:
-        """Parses a piece; after an error, parsing resumes at the next rectangle."""
+        """Parses a piece of text. After an error, parsing continues at the next rectangle."""
         text = self._repaired(text)
         while text:
             if self.is_closed:
@@ -120,7 +120,7 @@ class Elements:
         self.is_closed = self._depth == 0
 
     def _doctype(self, _: str, system: str | None, public: str | None, has_own: bool) -> None:
-        """Ignores SVG's own doctype, which names a W3C file that is never fetched."""
+        """Ignores SVG's standard doctype; it refers to a W3C file, which is never loaded."""
         if has_own:
             self._refuse()
 
@@ -128,7 +128,7 @@ class Elements:
         raise UnreadableTrace("The file declares its own entities or types; no profiler writes them.", do=_LEAVE)
 
     def _repaired(self, text: bytes) -> bytes:
-        """Returns the text with unescaped values escaped, and without bytes that XML forbids."""
+        """Escapes raw attribute values, and replaces characters that XML forbids."""
         if _CONTROL.search(text):
             text, count = _CONTROL.subn(b"?", text)
             self._log.add("control_character", "repaired", count=count, text="control characters were replaced by ?")
@@ -151,7 +151,7 @@ class Elements:
 
 
 def _escaped(piece: bytes) -> bytes:
-    """Returns a rectangle with escaped names; a name ends at the last quote before the next attribute."""
+    """Escapes the names in a rectangle. A name ends at the last quote before the next attribute."""
     begins = [match.span() for match in _BEGIN.finditer(piece)]
     if not begins:
         return piece

@@ -1,6 +1,6 @@
-"""The Reader of memory flows.
+"""Reader for memory flow drawings.
 
-The drawing is scaled and rounded, so the data comes from the attributes ``tag:*``.
+Data comes from the attributes ``tag:*``, because coordinates are scaled and rounded.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
 
 PER_TEXT_BYTE = 2.5  # peak memory of reading and summing, per byte of text (2.0 was measured on a million tensors)
-MOST_BYTES = 2**50  # a petabyte: no tensor is larger
+MOST_BYTES = 2**50  # 1 PiB, an impossible size
 _MAX_TOTAL_BYTES = 2.0**62
-FLUSH = 20_000  # tensors whose attributes are still texts
+FLUSH = 20_000  # maximum number of tensors whose attributes are still texts
 
 Int64 = npt.NDArray[np.int64]
 _TAGS = ("name", "address", "size", "layout", "produced", "erased", "duration", "group")
-_AGAIN = "Record a new one: Profiler(..., formats=['memory_flow.svg'])."
+_AGAIN = "Record again: Profiler(..., formats=['memory_flow.svg'])."
 
 
 class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads what MegEngine's profiler draws as ``memory_flow.svg``, packed or not, in bounded memory."""
+    """Reads the ``memory_flow.svg`` of MegEngine's profiler piece by piece. It may be compressed."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawMemoryFlow:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         tensors = _Tensors(log)
 
@@ -58,7 +58,7 @@ class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):
 
 
 class _Tensors:
-    """The tensors so far: the latest attributes as texts, earlier ones as columns."""
+    """Collects tensors. Recent ones are attribute texts; earlier ones are already columns."""
 
     def __init__(self, log: IssueLog) -> None:
         self.seen = 0
@@ -99,7 +99,7 @@ class _Tensors:
         empty = ~bad & ((size == 0) | texts["address"].is_null().to_numpy(zero_copy_only=False))
         self._drop_rows(empty, texts, "tensors without memory were skipped")
         good = ~(bad | empty)
-        # An empty end is no end. An end before the start means that the tensor was not released while recording.
+        # An empty end, or one before the start, means that the tensor was not released during the recording.
         end = np.where((end == 0) | (end < start), MISSING, end)
         keep = pa.array(good)
         for tag, parts in self._names.items():
@@ -160,7 +160,7 @@ MOST = 2**62  # larger numbers are invalid
 
 
 def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int64, Bool]:
-    """Returns the numbers and which texts were readable; missing and empty texts are readable zeros."""
+    """Returns numbers, and a boolean mask of the readable texts. Missing and empty texts are readable and give 0."""
     pattern = "^ *" + "".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit} *)?" for unit, _ in units) + "$"
     texts = pc.fill_null(texts, "")
     found = pc.extract_regex(texts, pattern)
@@ -176,7 +176,7 @@ def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[In
 
 
 def _addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
-    """Returns hexadecimal numbers below 2**62, and which texts are such numbers."""
+    """Returns hexadecimal numbers below 2**62, and a boolean mask of the readable texts."""
     known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
     low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)
     known &= low < MOST

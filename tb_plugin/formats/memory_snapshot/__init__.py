@@ -1,4 +1,4 @@
-"""Allocator snapshots (``torch.cuda.memory._dump_snapshot``), read without executing anything."""
+"""Allocator snapshots (``torch.cuda.memory._dump_snapshot``), read without executing code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growing columns, and the table of distinct stacks."""
+"""Growing columns, and a table of distinct stacks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MAX_FRAMES = 4096  # frames of a stack
 
 
 class TooMany(Exception):
-    """References expand the file's content far beyond any real snapshot."""
+    """References expand the content of the file far beyond any real snapshot."""
 
 
 class Columns(Generic[T]):
-    """Collects the columns of a dataclass of arrays. Arrays grow in place, which avoids memory fragmentation."""
+    """Collects the columns of a dataclass of arrays. Arrays grow in place, to avoid memory fragmentation."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
@@ -33,13 +33,13 @@ class Columns(Generic[T]):
         self._length = 0
 
     def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Takes columns of equal length; missing columns are -1."""
+        """Appends columns of equal length. Columns not passed are filled with -1."""
         part = self._room(len(next(iter(columns.values()))))
         for name, column in self._columns.items():
             column[part] = columns.get(name, MISSING)
 
     def add_rows(self, rows: Sequence[Sequence[int]]) -> None:
-        """Takes rows with a value per column."""
+        """Appends rows with one value per column."""
         if rows:
             part = self._room(len(rows))
             for column, values in zip(self._columns.values(), zip(*rows, strict=True), strict=True):
@@ -53,7 +53,7 @@ class Columns(Generic[T]):
         return slice(begin, self._length)
 
     def build(self) -> T:
-        """Returns the columns and drops them here."""
+        """Returns all columns and empties them."""
         columns, self._columns = self._columns, {}
         for column in columns.values():
             column.resize(self._length, refcheck=False)
@@ -61,12 +61,12 @@ class Columns(Generic[T]):
 
 
 def is_number(value: object) -> TypeGuard[int]:
-    """Returns True for an integer that fits a column."""
+    """Returns True for an integer that fits into a column."""
     return type(value) is int and -_MAX_NUMBER <= value <= _MAX_NUMBER
 
 
 class Texts:
-    """Distinct texts."""
+    """Table of distinct texts."""
 
     def __init__(self, log: IssueLog) -> None:
         self.all: list[str] = []
@@ -74,7 +74,7 @@ class Texts:
         self._ids: dict[str, int] = {}
 
     def of(self, value: object) -> int:
-        """Returns the id of a text, -1 for other values."""
+        """Returns the id of a text; -1 for values that are not texts."""
         if type(value) is Taken and value.what == TEXT_ID:
             return value.code
         if not isinstance(value, str):
@@ -83,7 +83,7 @@ class Texts:
         if number is None:
             shortened = value
             if len(shortened) > MAX_TEXT:
-                self._log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT:,} characters were shortened")
+                self._log.add("long_text", "repaired", text=f"texts longer than {MAX_TEXT:,} characters were shortened")
                 shortened = shortened[:MAX_TEXT]
             if not shortened.isascii():
                 shortened = shortened.encode("utf-8", "replace").decode("utf-8")
@@ -93,14 +93,14 @@ class Texts:
 
 
 class Numbered:
-    """Distinct values by number, up to the limit of a 16-bit column."""
+    """Table of distinct values, limited to the range of a 16-bit column."""
 
     def __init__(self, first: Any) -> None:
         self.all = [first]
         self._ids = {first: 0}
 
     def of(self, value: Any) -> int:
-        """Returns the number of a value, -1 beyond the limit."""
+        """Returns the index of a value; -1 beyond the limit."""
         number = self._ids.get(value)
         if number is None:
             if len(self.all) >= 2**15 - 1:
@@ -111,7 +111,7 @@ class Numbered:
 
 
 class StackTable:
-    """Distinct frames and stacks. ``spend`` counts the frames that are read."""
+    """Distinct frames and stacks. ``spend`` is called with the number of frames read."""
 
     def __init__(self, texts: Texts, spend: Callable[[int], None]) -> None:
         self._texts = texts
@@ -120,7 +120,7 @@ class StackTable:
         self._stacks: dict[tuple[int, ...], int] = {}
 
     def frame(self, frame: object) -> int:
-        """Returns the id of a frame; an empty frame has an id as well."""
+        """Returns the id of a frame. An empty frame also has an id."""
         values = frame if isinstance(frame, dict) else {}
         line = values.get("line")
         key = (
@@ -131,7 +131,7 @@ class StackTable:
         return self._frames.setdefault(key, len(self._frames))
 
     def of(self, frames: object) -> int:
-        """Returns the id of a list of frames, -1 for other values."""
+        """Returns the id of a list of frames; -1 for other values."""
         if type(frames) is Taken and frames.what == STACK:
             return frames.code
         if not isinstance(frames, list):
@@ -140,11 +140,10 @@ class StackTable:
         return self.numbered(tuple(self.frame(frame) for frame in frames[:MAX_FRAMES]))
 
     def numbered(self, frames: tuple[int, ...]) -> int:
-        """Returns the id of a stack from the ids of its frames, innermost first."""
+        """Returns the id of a stack, given the ids of its frames, innermost first."""
         return self._stacks.setdefault(frames, len(self._stacks))
 
     def build(self) -> Stacks:
-        """Returns the table."""
         lengths = np.fromiter((len(stack) for stack in self._stacks), np.int64, len(self._stacks))
         file, line, name = np.array(list(self._frames), np.int32).reshape(-1, 3).T.copy()
         return Stacks(

@@ -1,6 +1,6 @@
-"""Runs of scanned events as columns and memo numbers.
+"""Conversion of scanned events to columns and memo indices.
 
-Events with unusual parts are left to the opcode machine.
+The opcode machine reads events with unusual content.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-# keys of an event with a column; others are skipped
+# event keys that have a column; other keys are skipped
 KEYS = (
     *(
         "action",
@@ -54,13 +54,13 @@ ACTION, ADDRESS, SIZE, STREAM, TIME, CONTEXT, METADATA, POOL, FRAMES, CATEGORY, 
 _FIELD_NUMBERS = {key: number for number, key in enumerate(KEYS)}
 _MIN_PIECE_BYTES = 64 * 1024
 _MAX_PIECE_BYTES = 4 * 1024 * 1024
-_MISSES = 8  # consecutive events read by the machine before a new scan with the keys known by then
-_MIN_RUN = 16  # for shorter runs the machine is faster
+_MISSES = 8  # consecutive events left to the machine before the next scan, which knows more keys
+_MIN_RUN = 16  # shorter runs are faster in the machine
 _MAX_MACHINE_EVENTS = 4096
 
 
 class Runs:
-    """Takes the events of one file in runs."""
+    """Reads consecutive events of a file at once."""
 
     def __init__(self, rows: Store) -> None:
         self._rows = rows
@@ -69,12 +69,12 @@ class Runs:
         self._end = 0
         self._misses = 0
         self._piece = _MIN_PIECE_BYTES
-        self._rest = self._pause = 0  # events left to the machine after short runs
+        self._rest = self._pause = 0  # number of events left to the machine after a short run
         self._keys = np.full(1, -1, np.int8)
         self._stacks: dict[int, int] = {}
 
     def take(self, device: int, machine: Machine) -> None:
-        """Takes consecutive events from the machine's position on."""
+        """Reads consecutive events, starting at the machine's position."""
         if self._rest:
             self._rest -= 1
             return
@@ -107,13 +107,13 @@ class Runs:
         end = min(len(machine.buffer), machine.at + self._piece)
         self._scan = scan(machine.buffer, machine.at, end, self._keys)
         self._base = machine.base
-        # Events that cross the piece's end are found in the next piece.
+        # Events that cross the end of the piece are part of the next piece.
         is_cut = end < len(machine.buffer) and len(self._scan.end)
         self._end = int(self._scan.end[-1]) if is_cut else end
         return self._scan
 
     def _run(self, device: int, machine: Machine, found: Scan, first: int, last: int) -> int:
-        """Takes events ``first`` to ``last``, or the valid ones at the start; returns how many."""
+        """Reads events ``first`` to ``last``, but stops at the first invalid one. Returns the number of events read."""
         explicit = bool(found.is_explicit[first])
         counts = found.memoized[first:last]
         odd = found.is_explicit[first:last] != explicit
@@ -128,7 +128,7 @@ class Runs:
             return 0
         memo = machine.memo
         own = found.memo[first:last]
-        # A reference is to an object memoized before its event.
+        # Events may only refer to objects memoized before them.
         if explicit:
             base = np.zeros(len(counts), np.int64)
             before = np.append(memo.top - 1, highest[: len(counts) - 1])
@@ -162,7 +162,7 @@ class Runs:
 
 @dataclass
 class _Run:
-    """Consecutive events on their way into columns; ``bad`` flags those that the machine has to read."""
+    """Consecutive events to convert to columns. ``bad`` flags events that the machine has to read."""
 
     rows: Store
     stacks: dict[int, int]
@@ -170,13 +170,13 @@ class _Run:
     buffer: bytes
     fields: dict[int, Values]
     base: Int64
-    known: Int64  # only smaller memo numbers may be referenced
+    known: Int64  # exclusive upper limit of memo indices that may be referenced
 
     def __post_init__(self) -> None:
         self.bad: Bool = np.zeros(len(self.base), np.bool_)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns the columns of the events."""
+        """Returns the columns of the events, and sets ``bad``."""
         text = self._texts(ACTION)
         self.bad |= text < 0
         names = np.unique(text[text >= 0])
@@ -210,7 +210,7 @@ class _Run:
     def _numbers(self, field: int) -> tuple[Int64, Bool]:
         values = self._field(field)
         is_number = values.form == NUMBER
-        # The machine reads everything that is not a plain number.
+        # Values that are not plain numbers are left to the machine.
         self.bad |= ~(is_number | (values.form == ABSENT))
         return values.value, is_number
 
@@ -266,11 +266,11 @@ class _Run:
         return self._referred(values, inline, STACK, made)
 
     def _stack(self, key: int, at: int) -> int:
-        """Returns the stack of a list of references at a buffer position, -1 if it is not one."""
+        """Returns the stack id of a reference list at a buffer offset; -1 if it is not a stack."""
         found = self.stacks.get(key)
         if found is None:
             frames = []
-            for number in references(self.buffer, at):
+            for number in decode_references(self.buffer, at):
                 frame = self.memo.objects.get(number)
                 if type(frame) is not dict:
                     return MISSING
@@ -313,7 +313,7 @@ class _Run:
 
 
 def _cut(buffer: bytes, begin: Int64, size: Int64) -> pa.Array:
-    """Returns texts at buffer positions as an Arrow array of bytes."""
+    """Returns the texts at buffer offsets as an Arrow array of bytes."""
     offsets = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
     source = np.frombuffer(buffer, np.uint8)
     at = np.repeat(begin - offsets[:-1], size) + np.arange(offsets[-1])
@@ -322,8 +322,8 @@ def _cut(buffer: bytes, begin: Int64, size: Int64) -> pa.Array:
     )
 
 
-def references(buffer: bytes, at: int) -> list[int]:
-    """Returns the numbers of a list of references that ``scan`` found; empty for an empty list."""
+def decode_references(buffer: bytes, at: int) -> list[int]:
+    """Returns the memo indices in a reference list that ``scan`` found."""
     found: list[int] = []
     many = buffer[at] == ord("(")
     at += many

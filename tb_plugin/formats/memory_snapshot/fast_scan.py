@@ -1,8 +1,8 @@
-"""Vectorised scan for many events of one shape in a pickle.
+"""Vectorised scan for similar events in a pickle.
 
-The result equals that of the opcode machine, or the bytes are left to the machine; a property test compares both. An
-event is ``}`` [memo] ``(`` (key value)* ``u``. Its keys are references to earlier texts. Its values are numbers,
-texts, references, pairs of numbers, or lists of references.
+The result equals that of the opcode machine; a property test compares them. Anything unusual is left to the
+machine. An event is ``}`` [memo] ``(`` (key value)* ``u``. Keys are references to earlier texts. Values are
+numbers, texts, references, pairs of numbers, or lists of references.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ Bytes = npt.NDArray[np.uint8]
 
 MAX_KEYS = 24  # keys per event; longer events are left to the machine
 MAX_FRAMES = 4096
-_PAD = 32  # zeros after a piece, so that lookahead stays inside
+_PAD = 32  # zeros after a piece, so that lookahead stays within the buffer
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
-_SALT = np.uint64(secrets.randbits(64))  # random, so that nobody can construct lists with equal hashes
+_SALT = np.uint64(secrets.randbits(64))  # random, so that hash collisions cannot be constructed
 
-# forms of a value; no Enum, because member lookup is slower than the work itself
+# forms of a value; not an Enum, because its member lookup is too slow here
 ABSENT, NUMBER, REFERENCE, TEXT, PAIR, LIST, NONE, OTHER = range(8)
 
 
 class Values(msgspec.Struct):
-    """One field of the scanned events."""
+    """Values of one field of the scanned events."""
 
     form: Bytes
-    value: Int64  # number, memo number, hash of a list, or start of a text in the buffer
-    extra: Int64  # second number, length of a text, or start of a list
-    memo: Int64  # memo number, relative to the event's first if implicit; -1 if not memoized
+    value: Int64  # number, memo index, hash of a list, or offset of a text
+    extra: Int64  # second number, length of a text, or offset of a list
+    memo: Int64  # memo index, relative to the event's first one if implicit; -1 if not memoized
 
     @classmethod
     def none(cls, count: int) -> Values:
-        """Returns a field that no event has."""
+        """Returns a field that is absent from all events."""
         return cls(
             np.zeros(count, np.uint8),
             np.zeros(count, np.int64),
@@ -48,22 +48,26 @@ class Values(msgspec.Struct):
         )
 
     def at(self, rows: Any) -> Values:
-        """Returns the values of some events."""
+        """Returns the values of the given events."""
         return Values(self.form[rows], self.value[rows], self.extra[rows], self.memo[rows])
 
 
 class Scan(msgspec.Struct):
-    """Events in a piece of a pickle, by start. They may have gaps."""
+    """Events found in part of a pickle, sorted by start. There may be gaps between them."""
 
     start: Int64
     end: Int64
-    memo: Int64  # memo number of the event, as in ``Values.memo``
-    memoized: Int64  # implicit memo numbers that each event uses
-    is_explicit: Bool  # memo numbers are in the file
+    memo: Int64  # memo index of the event, as in ``Values.memo``
+    memoized: Int64  # number of implicit memo indices used by each event
+    is_explicit: Bool  # memo indices are written in the file
     fields: dict[int, Values] = msgspec.field(default_factory=dict)
 
     def run_from(self, at: int) -> tuple[int, int]:
-        """Returns the range ``[first, last)`` of gapless events from a position on; empty if none starts there."""
+        """Returns the range ``[first, last)`` of events that follow each other without gaps, starting at offset
+        ``at``.
+
+        The range is empty if no event starts there.
+        """
         first = int(np.searchsorted(self.start, at))
         if first == len(self.start) or self.start[first] != at:
             return first, first
@@ -73,7 +77,7 @@ class Scan(msgspec.Struct):
 
 
 class _Piece:
-    """Bytes with access to numbers at any position."""
+    """Bytes, with fast access to integers at any offset."""
 
     def __init__(self, buffer: bytes, begin: int, end: int) -> None:
         self.bytes = np.frombuffer(buffer[begin:end] + bytes(_PAD), np.uint8)
@@ -83,15 +87,15 @@ class _Piece:
         )
 
     def unsigned(self, at: Int64, size: int) -> Int64:
-        """Returns unsigned numbers of up to four bytes at positions."""
+        """Returns unsigned integers of ``size`` bytes (at most 4) at the given offsets."""
         mask = np.uint64((1 << (8 * size)) - 1)
         return (self.longs[at] & mask).astype(np.int64)
 
 
 def scan(buffer: bytes, begin: int, end: int, keys: npt.NDArray[np.int8]) -> Scan:
-    """Returns the events in ``buffer[begin:end]``; ``keys`` maps memo numbers to fields.
+    """Returns the events in ``buffer[begin:end]``. ``keys`` maps memo indices to fields; -1 = not a text.
 
-    -1 means no text, as do missing numbers. Events that cross the end are skipped.
+    Indices beyond ``keys`` are not texts either. Events that cross the end are skipped.
     """
     piece = _Piece(buffer, begin, end)
     reading = _Reading(piece, keys)
@@ -107,7 +111,7 @@ def scan(buffer: bytes, begin: int, end: int, keys: npt.NDArray[np.int8]) -> Sca
 
 
 class _Reading:
-    """A scan in progress: ``at`` is the position of each candidate, ``good`` whether it is still valid."""
+    """A scan in progress. ``at`` is the offset reached for each candidate; ``good`` flags the valid candidates."""
 
     def __init__(self, piece: _Piece, keys: npt.NDArray[np.int8]) -> None:
         self.piece = piece
@@ -128,7 +132,6 @@ class _Reading:
         self.at += 1  # the mark
 
     def read(self) -> Scan:
-        """Returns all readable events."""
         active = np.arange(len(self.start))
         for _ in range(MAX_KEYS):
             active = self._one_key(active)
@@ -136,7 +139,7 @@ class _Reading:
                 break
         self.good[active] = False
         kept = np.flatnonzero(self.good & (self.at <= self.piece.size))
-        # Candidates inside an event are invalid: texts and numbers may contain any bytes.
+        # Candidates inside an event are discarded. They occur because texts and numbers may contain any bytes.
         start, stop = self.start[kept], self.at[kept]
         reach = np.maximum.accumulate(np.append(0, stop))[:-1]
         kept = kept[start >= reach]
@@ -154,7 +157,7 @@ class _Reading:
         self.at[rows] = 0
 
     def _memoize(self, rows: Int64, memo: Int64) -> None:
-        """Reads an optional memo opcode into ``memo`` (by candidate)."""
+        """Reads an optional memo opcode. Stores the memo index in ``memo``, which is indexed by candidate."""
         op = self.piece.bytes[self.at[rows]]
         implicit = rows[op == 0x94]
         memo[implicit] = self.memoized[implicit]
@@ -168,7 +171,7 @@ class _Reading:
                 self.at[stated] += 1 + size
 
     def _one_key(self, active: Int64) -> Int64:
-        """Reads the next key and value of some candidates; returns those that continue."""
+        """Reads the next key and value of the active candidates. Returns the candidates that have more keys."""
         text, piece = self.piece.bytes, self.piece
         op = text[self.at[active]]
         ends = op == ord("u")
@@ -251,7 +254,7 @@ class _Reading:
         self._memoize(rows[self.good[rows]], values.memo)
 
     def _advance(self, rows: Int64, to: Int64) -> None:
-        """Advances, and drops candidates that leave the piece."""
+        """Advances candidates to new offsets. Drops those beyond the end of the piece."""
         outside = to >= self.piece.size
         self.at[rows] = np.where(outside, 0, to)
         self.good[rows[outside]] = False
@@ -262,7 +265,7 @@ class _Reading:
         self._advance(rows, self.at[rows] + np.where(op == ord("G"), 9, 1))
 
     def _list(self, rows: Int64, values: Values) -> None:
-        """Reads lists of references: hash and start."""
+        """Reads lists of references: the hash and the offset of each list."""
         text, piece = self.piece.bytes, self.piece
         self.at[rows] += 1
         self._memoize(rows, values.memo)
@@ -270,7 +273,7 @@ class _Reading:
         values.extra[rows] = at
         op = text[at]
         several = op == ord("(")
-        # A reference after an empty list is the next key.
+        # If the list is empty, the following reference is the next key.
         single = (_FORM[op] == REFERENCE) & (text[at + np.where(op == ord("h"), 2, 5)] == ord("a"))
         hashed = np.full(len(rows), _SALT, np.uint64)
         self.at[rows[several]] += 1
@@ -292,7 +295,7 @@ class _Reading:
             left = left[self.good[rows[left]]]
         self._drop(rows[left])
         values.value[rows] = hashed.view(np.int64)
-        # Python numbers a list before its items, C++ after them.
+        # Python memoizes a list before its items, C++ after them.
         self._memoize(rows[self.good[rows] & (values.memo[rows] < 0)], values.memo)
 
 

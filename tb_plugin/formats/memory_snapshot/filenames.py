@@ -16,15 +16,15 @@ _NAME = re.compile(r"(?s)^(?P<worker>.*)\.(?:(?:pickle|pkl)(?:\.gz|\.zst)?|html)
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns an uncertain candidate per file with a possible extension."""
+    """Returns an uncertain candidate for each file with a suitable extension."""
     found = (candidate_of(file.path) for file in listing)
     return [candidate for candidate in found if candidate is not None]
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the candidate of a path (relative, forward slashes), None for other extensions.
+    """Returns a candidate, or None for other extensions. ``path`` is relative, with forward slashes.
 
-    A folder that counts steps is the span, and its parent the run.
+    If the folder is named by a step number, it is the span, and its parent is the run.
     """
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:

@@ -1,6 +1,6 @@
-"""Pages of PyTorch's memory viewer with an embedded base64 snapshot.
+"""Pages of PyTorch's memory viewer, which embed a snapshot as base64.
 
-No script of a page is executed.
+Scripts are never executed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 def is_page(head: bytes) -> bool:
-    """Returns True if a file starts like such a page."""
+    """Returns True if the file starts like a page of the memory viewer."""
     return _HTML.match(head) is not None and _VIEWER.search(head) is not None and _START.search(head) is not None
 
 
 class Embedded:
-    """The bytes of the first snapshot of a page."""
+    """File-like access to the first snapshot embedded in a page."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -39,7 +39,7 @@ class Embedded:
         return False
 
     def read(self, size: int) -> bytes:
-        """Returns about ``size`` further bytes, empty at the end. Raises ValueError for invalid base64."""
+        """Returns about ``size`` more bytes, b"" at the end. Raises ValueError for invalid base64."""
         while self._is_open:
             block = self._pending or self._read(size)
             self._pending = b""

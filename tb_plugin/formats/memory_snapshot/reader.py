@@ -1,6 +1,6 @@
-"""The Reader of allocator snapshots.
+"""Reader for allocator snapshots.
 
-An own opcode machine reads the pickle, so nothing is executed.
+Pickles are interpreted by our own opcode machine, so no code is executed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from tb_plugin.profilers import PYTORCH
 PER_BYTE = 1.2  # peak memory per byte of the pickle (0.3 to 0.9 were measured)
 PACKED = 12  # bytes of a pickle per stored byte of an archive
 _CUDA = 1  # c10 DeviceType of the allocator that writes snapshots, also under ROCm
-_RECORD = "Record a new one: torch.cuda.memory._dump_snapshot(path)."
+_RECORD = "Record a new snapshot: torch.cuda.memory._dump_snapshot(path)."
 
 
 class MemorySnapshotReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads what ``torch.cuda.memory._dump_snapshot`` writes, in protocols 0 to 5, and pages that embed it."""
+    """Reads the files of ``torch.cuda.memory._dump_snapshot`` (pickle protocols 0 to 5), and pages that embed them."""
 
     def __init__(self, is_fast: bool = True) -> None:
         self._is_fast = is_fast  # False: the opcode machine reads every event, with the same result
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return int(PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawSnapshot:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         reading = _Reading(self._is_fast)
         with text_of(source, lambda done: progress(reading.state(done)), reading.log) as stream:
             root = reading.read(stream)
@@ -82,12 +82,16 @@ class _Reading:
         except Ended:
             self._stop("truncated_tail", "the file is truncated inside the snapshot", machine)
         except TooMany:
-            self._stop("too_many", "references expand far beyond the file's content; the rest was skipped", machine)
+            self._stop(
+                "too_many",
+                "repeated references expand the content too much; the rest was skipped",
+                machine,
+            )
         except TooLarge as error:
             self._stop("too_many", f"{error}; the rest was skipped", machine)
         except Damaged as error:
             self._stop("damaged", f"the pickle is damaged ({error}); the rest was skipped", machine)
-        except ValueError as error:  # from a page
+        except ValueError as error:  # invalid base64 in a page
             self._stop("damaged", f"{error}; the rest was skipped", machine)
         try:
             return machine.unwound()
@@ -105,7 +109,9 @@ class _Reading:
         except TooMany:
             self.is_complete = False
             self.log.add(
-                "too_many", "dropped", text="references expand far beyond the file's content; the rest was skipped"
+                "too_many",
+                "dropped",
+                text="repeated references expand the content too much; the rest was skipped",
             )
         found = root if isinstance(root, dict) else {}
         is_snapshot = any(key in found for key in ("segments", "device_traces", "host_segments"))
@@ -147,14 +153,14 @@ class _Reading:
                 records="events, segments and blocks",
             ),
             recorder=PYTORCH,
-            # Snapshots made from a profile have categories but no settings, and may be of any device.
+            # Snapshots exported from a profile have categories but no settings. Their device may be of any type.
             device_type=_CUDA if "allocator_settings" in found or not (events.category != MISSING).any() else MISSING,
             overflowed=flags,
             max_entries=entries,
         )
 
     def _rest(self, root: Any) -> None:
-        """Takes what did not go to the sink: lists of one item, and lists of other protocols."""
+        """Adds lists that did not go to the sink: lists with one item, and lists of other pickle protocols."""
         if isinstance(root, list):
             self.rows.take_segments(root)
         if not isinstance(root, dict):
@@ -189,7 +195,7 @@ class _Reading:
 
 
 def _settings(found: Any) -> dict[str, Any]:
-    """Returns plain settings of the allocator: texts, numbers, flags, and tables of these."""
+    """Returns the allocator settings that are texts, numbers, flags, or tables of these."""
     plain = (str, int, float, bool)
     kept: dict[str, Any] = {}
     for key, value in list(found.items())[:200] if isinstance(found, dict) else []:
@@ -205,12 +211,15 @@ def _settings(found: Any) -> dict[str, Any]:
 
 
 def abs_fits(value: str | float | bool) -> bool:
-    """Returns True for a setting that JSON can represent."""
+    """Returns True if JSON can represent the setting."""
     return not isinstance(value, int | float) or abs(value) < 2**63
 
 
 def _overflow(root: Mapping[str, Any]) -> tuple[tuple[int, ...], int | None]:
-    """Returns devices with a trimmed history, and its maximum number of events, if newer files have them."""
+    """Returns the devices with a truncated history, and the maximum number of events.
+
+    Only newer files contain these.
+    """
     settings = root.get("allocator_settings")
     places = [root, settings if isinstance(settings, dict) else {}]
     flags = next((place["trace_alloc_overflowed"] for place in places if "trace_alloc_overflowed" in place), None)

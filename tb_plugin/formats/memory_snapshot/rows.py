@@ -24,7 +24,7 @@ STATES = {
 
 
 class Rows(Store):
-    """Turns items of the machine into rows."""
+    """Converts items from the opcode machine to rows."""
 
     def __init__(self, log: IssueLog) -> None:
         super().__init__(log)
@@ -35,7 +35,7 @@ class Rows(Store):
         self._segment_count = 0
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns the role of the last of nested lists under a key: events or segments; None for other lists."""
+        """Returns the role of a list (events or segments), or None for other lists; see ``Sink``."""
         if key == "device_traces" and len(lists) > 1:
             return Role(EVENTS, len(lists[0]) + len(lists) - 2)
         # An old snapshot consists only of segments.
@@ -50,12 +50,12 @@ class Rows(Store):
         return None
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Takes consecutive events directly from the buffer."""
+        """Reads consecutive events directly from the buffer."""
         self.devices = max(self.devices, role.device + 1)
         self._runs.take(role.device, machine)
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
-        """Takes events or segments that the machine has built; see ``Sink``. The memo retains all segments."""
+        """Adds events or segments that the machine has built; see ``Sink``. Segments stay in the memo."""
         memo_words = None
         if role.kind in ("segments", "host_segments"):
             self.take_segments(items, role.kind == "host_segments")
@@ -66,7 +66,10 @@ class Rows(Store):
         return memo_words
 
     def _drop_events(self, items: list[Any], memo: Memo) -> int:
-        """Drops events and replaces their stacks and pools in the memo by numbers. Returns the words of the rest."""
+        """Removes events from the memo, and replaces their stacks and pools by ids.
+
+        Returns how many words the memo still uses for them.
+        """
         memo_words = 0
         events = {id(item) for item in items}
         stacks = {id(item["frames"]) for item in items if type(item) is dict and type(item.get("frames")) is list}
@@ -80,14 +83,14 @@ class Rows(Store):
                 memo.replace(key, POOL_ID, pool)
             elif (words := _words(value, 2)) is not None:
                 memo_words += words
-            else:  # stacks are not nested as deeply
+            else:  # nested too deeply for a stack
                 memo.replace(key, ROW, 0)
         return memo_words
 
     # -- events
 
     def take_events(self, device: int, items: Sequence[Any]) -> None:
-        """Takes events one by one."""
+        """Adds events one by one."""
         self.devices = max(self.devices, device + 1)
         self.spend(len(items))
         rows = [row for row in (self._event(device, item) for item in items) if row is not None]
@@ -127,7 +130,7 @@ class Rows(Store):
     # -- the final state
 
     def take_segments(self, items: Iterable[Any], is_host: bool = False) -> None:
-        """Takes segments with their blocks."""
+        """Adds segments with their blocks."""
         for item in items:
             self.spend(1)
             if not isinstance(item, dict) or not self._segment(item, is_host):
@@ -172,7 +175,7 @@ class Rows(Store):
             state = block.get("state")
             code = STATES.get(state) if isinstance(state, str) else None
             if code is None:
-                self.log.add("unknown_state", "unknown", text="blocks in an unknown state count as free")
+                self.log.add("unknown_state", "unknown", text="blocks in an unknown state are treated as free")
                 code = State.INACTIVE
             requested = (
                 requested_bytes
@@ -180,14 +183,14 @@ class Rows(Store):
                 else MISSING
             )
             rows.append((self._segment_count, at, size, requested, code, self.stacks.of(frames)))
-            # Old files have no addresses: blocks are contiguous.
+            # Old files contain no addresses, but blocks are contiguous.
             at = at + size if at != MISSING else at
         self.loaded += len(rows)
         self.blocks.add_rows(rows)
 
 
 def _context(block: dict[str, Any]) -> tuple[object, object]:
-    """Returns stack and requested bytes of a block; old files store them in a history."""
+    """Returns stack and requested bytes of a block. Old files store them in ``history``."""
     history = block.get("history")
     if "frames" not in block and isinstance(history, list) and history and isinstance(history[0], dict):
         return history[0].get("frames"), history[0].get("real_size")
@@ -195,7 +198,7 @@ def _context(block: dict[str, Any]) -> tuple[object, object]:
 
 
 def _words(value: object, levels: int) -> int | None:
-    """Returns the words of 8 bytes of a container without texts, None if it is nested deeper than ``levels``."""
+    """Returns the size of a container without its texts, in words of 8 bytes. None if nested deeper than ``levels``."""
     if type(value) is dict:
         values: Iterable[Any] = value.values()
     elif type(value) in (list, tuple):

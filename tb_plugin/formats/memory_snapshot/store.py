@@ -1,4 +1,4 @@
-"""Columns of events, with distinct texts, stacks, streams and pools."""
+"""Event columns, with tables of texts, stacks, streams and pools."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ ACTIONS = {
     "annotate": Action.ANNOTATE,
 }
 MAX_US = 2**63 // 1000 - 1  # the latest time whose nanoseconds fit into 64 bits
-_MAX_ROWS_PER_BYTE = 4  # rows and frames per byte of a file, with repeated references; real files stay below 1
+_MAX_ROWS_PER_BYTE = (
+    4  # limit on rows and frames per byte of the file, including repeated references; real files are below 1
+)
 
 
 class Store:
-    """Columns of events, and the values that they refer to."""
+    """Event columns, and the tables that they refer to."""
 
     def __init__(self, log: IssueLog) -> None:
         self.log = log
@@ -42,21 +44,21 @@ class Store:
         self._actions: dict[int, int] = {}
 
     def earn(self, size: int) -> None:
-        """Raises the limit of rows by the bytes of the file that were read."""
+        """Raises the limit on rows in proportion to ``size``, the bytes read."""
         self._budget += _MAX_ROWS_PER_BYTE * size
 
     def spend(self, count: int) -> None:
-        """Counts rows and frames. Raises TooMany."""
+        """Counts rows and frames. Raises TooMany above the limit."""
         self._budget -= count
         if self._budget < 0:
             raise TooMany
 
     def stream(self, value: object) -> int:
-        """Returns the number of a stream, -1 for an invalid one."""
+        """Returns the index of a stream; -1 = invalid."""
         return self.streams.of(value) if is_number(value) else MISSING
 
     def pool(self, value: object) -> int:
-        """Returns the number of a pool, -1 for an invalid one."""
+        """Returns the index of a memory pool; -1 = invalid."""
         if type(value) is Taken and value.what == POOL_ID:
             return value.code
         if isinstance(value, tuple | list) and len(value) == 2 and all(map(is_number, value)):
@@ -64,7 +66,7 @@ class Store:
         return MISSING
 
     def action(self, text: int) -> int:
-        """Returns the Action of a text id."""
+        """Returns the Action for a text id."""
         code = self._actions.get(text)
         if code is None:
             name = self.texts.all[text]
@@ -72,6 +74,6 @@ class Store:
         return code
 
     def unknown_actions(self, text: int, count: int) -> None:
-        """Counts events of an unknown action."""
-        what = f"events of the unknown action '{self.texts.all[text][:60]}' have no effect"
+        """Logs events of an unknown action."""
+        what = f"events with the unknown action '{self.texts.all[text][:60]}' have no effect"
         self.log.add("unknown_action", "unknown", count=count, text=what)

@@ -1,4 +1,4 @@
-"""Lists of integers from a stream of JSON text, in pieces."""
+"""Integer lists from a stream of JSON text, read in pieces."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tb_plugin.formats.stream import TextStream
 Int64 = npt.NDArray[np.int64]
 
 _BLANK = b" \t\r\n"
-_MAX_ROW_BYTES = 4096  # nine numbers take 200 bytes, so longer text is not a row
+_MAX_ROW_BYTES = 4096  # longer text is not a row: nine numbers take 200 bytes
 _END = re.compile(rb"\][ \t\r\n]*\]")
 OTHER = "This is not an export_memory_timeline file. Remove it from the log directory, or export it again."
 
 
 class Lists:
-    """The text of a stream, consumed from its start."""
+    """JSON text of a stream, consumed from the start."""
 
     def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog) -> None:
-        self.ended = False  # no text is left
+        self.ended = False  # whether all text was read
         self._stream = stream
         self._chunk_bytes = max(chunk_bytes, 2 * _MAX_ROW_BYTES)
         self._log = log
@@ -33,7 +33,7 @@ class Lists:
 
     @property
     def offset(self) -> int:
-        """Returns the position of the remaining text."""
+        """Returns the offset of the remaining text."""
         return self._stream.text_bytes - len(self._text)
 
     def head(self, size: int) -> bytes:
@@ -43,7 +43,7 @@ class Lists:
         return self._text[:size]
 
     def skip(self, sign: bytes) -> bool:
-        """Consumes the next non-blank byte if it equals ``sign``; returns whether it does."""
+        """Consumes the next non-blank byte if it equals ``sign``. Returns whether it does."""
         while True:
             self._text = self._text.lstrip(_BLANK)
             if self._text:
@@ -56,7 +56,7 @@ class Lists:
         return True
 
     def numbers(self) -> Iterator[Int64]:
-        """Yields the numbers up to the end of an opened list. Raises UnreadableTrace for other values."""
+        """Yields the numbers of a list after its opening bracket. Raises UnreadableTrace for other values."""
         while True:
             end = self._text.find(b"]")
             cut = end if end >= 0 else self._text.rfind(b",")
@@ -66,15 +66,15 @@ class Lists:
                 if end >= 0:
                     return
             elif len(self._text) > _MAX_ROW_BYTES:
-                raise UnreadableTrace("A list of numbers contains another value.", do=OTHER)
+                raise UnreadableTrace("A list of numbers contains other values.", do=OTHER)
             if not self._more():
                 return
 
     def rows(self, width: int) -> Iterator[tuple[Int64, Int64]]:
-        """Yields lists of ``width`` numbers up to the end of an opened list, with their positions.
+        """Yields the inner lists of ``width`` numbers after the opening bracket, with their indices.
 
-        Invalid entries are counted as dropped, and their position stays empty. Text that is not a list ends the
-        iteration.
+        Invalid entries are logged and skipped; their index is not reused. The iteration stops at text that is not a
+        list.
         """
         place = 0
         while True:
@@ -87,7 +87,7 @@ class Lists:
                 return
 
     def _next_rows(self) -> tuple[bytes, bool]:
-        """Returns complete rows, and whether they were the last ones."""
+        """Returns the text of complete rows, and whether these are the last ones."""
         end = _END.search(self._text)
         if end is not None:
             body, self._text = self._text[: end.start() + 1], self._text[end.end() :]
@@ -100,9 +100,9 @@ class Lists:
             self._text = left[1:]
             return b"", True
         if len(left) > 2 * _MAX_ROW_BYTES and not cut:
-            self._damaged("text that is not a list of numbers; the rest was skipped")
+            self._damaged("the text is not a list of numbers; the rest was skipped")
             return b"", True
-        # The closing bracket of the list may follow separately.
+        # The closing bracket of the list may be in the next piece.
         if cut and left.startswith(b"]"):
             self._text = left[1:]
             return body, True
@@ -119,7 +119,7 @@ class Lists:
             return rows, np.arange(len(rows)), len(rows)
         except (msgspec.MsgspecError, OverflowError, UnicodeDecodeError):
             pass
-        # Decodes each list separately.
+        # Otherwise, decode each list separately.
         one = re.compile(rb"\[\s{0,64}(-?\d{1,19}(?:\s{0,64},\s{0,64}-?\d{1,19}){%d})\s{0,64}\Z" % (width - 1))
         places: list[int] = []
         found: list[list[int]] = []

@@ -1,6 +1,6 @@
-"""The Reader of memory timelines: ``[times, sizes]``, or raw rows.
+"""Reader for memory timelines: ``[times, sizes]``, or raw rows.
 
-Raw rows are ``[time, action, bytes, category]``.
+A raw row is ``[time, action, bytes, category]``.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Int8 = npt.NDArray[np.int8]
 # peak memory of reading and summing, per byte of text (2.0 was measured on 10 million short raw rows)
 PER_TEXT_BYTE = 2.5
 HEAD_BYTES = 64 * 1024
-MOST_BYTES = 2**50  # a petabyte: no row is larger
+MOST_BYTES = 2**50  # 1 PiB, an impossible size
 _MAX_TOTAL_BYTES = 2.0**62
 _UNKNOWN = CATEGORIES.index("unknown")
-_EMPTY = "export_memory_timeline got a device without allocations. Pass the device that the training uses."
+_EMPTY = "export_memory_timeline was called for a device without allocations. Pass the device used for training."
 
 
 class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads JSON and raw JSON of ``export_memory_timeline``, of any size in bounded memory."""
+    """Reads the JSON and raw JSON of ``export_memory_timeline`` piece by piece."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawCategoryMemory:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         rows = _Rows(log)
 
@@ -70,7 +70,7 @@ def _read_raw(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         time, action, size, category = found.T
         bad = (action < 1) | (action > 4) | (category < 0) | (category >= len(CATEGORIES)) | (abs(size) > MOST_BYTES)
         if bad.any():
-            text = "rows with an unknown action or category, or over a petabyte, were skipped"
+            text = "rows with an unknown action or category, or with more than one petabyte, were skipped"
             log.add("unknown_row", "dropped", None, str(found[bad][0].tolist()), int(bad.sum()), text)
         odd = ~bad & (((action == Action.CREATE) & (size < 0)) | ((action == Action.DESTROY) & (size > 0)))
         if odd.any():
@@ -88,7 +88,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
     pieces = list(lists.numbers())
     times = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
     if not lists.skip(b",") or not lists.skip(b"["):
-        raise UnreadableTrace("The file ends before the sizes, which follow the times.", do="Export it again.")
+        raise UnreadableTrace("The file is truncated: the sizes are missing.", do="Export it again.")
     if not len(times):
         raise UnreadableTrace("The file contains no times.", do=_EMPTY)
     if (np.diff(times) < 0).any():
@@ -97,7 +97,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         raise UnreadableTrace("The times are not microseconds since 1970.", do=OTHER)
     times = np.where(times < 0, BEFORE, times * 1000)
     if len(times) > 1 and times[0] == times[1]:
-        times[0] = BEFORE  # PyTorch gives memory from before the recording the first known time
+        times[0] = BEFORE  # PyTorch assigns the first known time to memory from before the recording
     last = np.zeros((1, len(CATEGORIES)), np.int64)
     odd = moments = 0
     beyond = 0
@@ -108,7 +108,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         odd += int((found[known][:, 0] != 0).sum())
         large = (abs(level) > MOST_BYTES).any(1)
         if large.any():
-            text = "times with more than a petabyte were skipped"
+            text = "times with sizes above one petabyte were skipped"
             log.add("unknown_row", "dropped", None, count=int(large.sum()), text=text)
             level, place = level[~large], place[~large]
         change = level - np.concatenate((last, level[:-1]))
@@ -119,7 +119,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         rows.extend_to(times[place])
         rows.add(times[place][at], category, np.full(len(at), Action.LEVEL), change[at, category])
     if odd:
-        log.note("sentinel", f"the first size of {odd} times was ignored; PyTorch writes 0 there")
+        log.note("sentinel", f"the first size was ignored at {odd} times; PyTorch always writes 0 there")
     if beyond:
         log.add("unknown_row", "dropped", count=beyond, text="sizes without a time were skipped")
     missing = len(times) - moments
@@ -129,14 +129,14 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
 
 class _Rows:
     def __init__(self, log: IssueLog) -> None:
-        self.count = 0  # lists that were read
+        self.count = 0  # number of lists read
         self._log = log
         self._parts: list[tuple[Int64, Int8, Int8, Int64]] = []
         self._end_ns = 0
         self._sum = 0.0
 
     def extend_to(self, time: Int64) -> None:
-        """Updates the end of the recording."""
+        """Extends the recording to the latest of these times."""
         self._end_ns = max(self._end_ns, int(time.max(initial=0)))
 
     def add(self, time: Int64, category: Int64, action: Int64, size: Int64) -> None:

@@ -7,12 +7,12 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from tb_plugin.formats._chrome.filenames import run_of
-from tb_plugin.formats._chrome.sniffing import beginning
+from tb_plugin.formats._chrome.sniffing import text_start
 from tb_plugin.formats.base import Candidate
 
 READER_ID = "memory_timeline"
 Form = Literal["raw", "levels"]
-LEVEL_COLUMNS = 9  # one that is always 0, and one per category
+LEVEL_COLUMNS = 9  # one column that is always 0, and one per category
 
 _NAME = re.compile(r"(?s)^(?P<stem>.*?)(?:\.json(?:\.gz)?|(?<=\.raw)\.gz|\.html)\Z")
 # a time in ms, us or ns since 1970, as in the names of trace handlers
@@ -30,13 +30,13 @@ _SIZES = re.compile(
     + rb"(?:" + _COMMA + rb"-?\d{1,19}){%d}" % (LEVEL_COLUMNS - 1) + _SPACE + rb"\]"
 )  # fmt: skip
 _NOTHING = re.compile(rb"\[" + _SPACE + rb"\[" + _SPACE + rb"\]" + _COMMA + rb"\[" + _SPACE + rb"\]" + _SPACE + rb"\]")
-_TIMES_CUT = re.compile(rb"[ \t\r\n,\d]{0,100}\Z")  # only times fit into the examined bytes
-# the first sizes cross the end of the examined bytes
+_TIMES_CUT = re.compile(rb"[ \t\r\n,\d]{0,100}\Z")  # the examined bytes contain only times
+# the examined bytes end inside the first sizes
 _SIZES_CUT = re.compile(_SPACE + rb"\]" + _SPACE + rb"(?:,[ \t\r\n,\[\d-]{0,300})?\Z")
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the uncertain candidate of a path, None for other extensions."""
+    """Returns an uncertain candidate, or None for other extensions."""
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
@@ -47,8 +47,8 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def form_of(head: bytes) -> Form | None:
-    """Returns the form of a file with these first bytes, None if it is not a memory timeline."""
-    text = beginning(head)
+    """Returns the form of the file, or None if it is not a memory timeline. ``head``: first bytes of the file."""
+    text = text_start(head)
     if _RAW.match(text):
         return "raw"
     if _NOTHING.match(text):

@@ -1,7 +1,7 @@
-"""PyTorch's runs of begins and ends.
+"""Ranges whose begins and ends are in separate runs.
 
-PyTorch writes a run of all begins, then a run of their ends in the same order. All host ranges may be one such run,
-so open begins are stored as compressed text.
+PyTorch writes a run of begins, followed by a run of their ends in the same order. One run may contain all host
+ranges, so open begins are stored as compressed text.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 from isal import isal_zlib
 
 _PIECE_BEGINS = 4096  # begins compressed in one piece
-_UNCOMPRESSED_PIECES = 4  # pieces that stay uncompressed: a short recording is never compressed
+_UNCOMPRESSED_PIECES = 4  # number of pieces that stay uncompressed, so that short recordings are never compressed
 
 
 class Waiting:
-    """The open begins of a run, oldest first."""
+    """Open begins of a run, oldest first."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []  # the latest ones
+        self._texts: list[str] = []  # texts of the newest begins
         self._starts = array("Q")
         self._tracks = array("Q")
         self._pieces: deque[tuple[array[int], array[int], list[str] | bytes]] = deque()
-        self._head: tuple[list[str], array[int], array[int]] = ([], array("Q"), array("Q"))  # the next ones to end
-        self._next = 0  # the first open one of them
+        self._head: tuple[list[str], array[int], array[int]] = ([], array("Q"), array("Q"))  # the oldest begins
+        self._next = 0  # index of the first open begin in ``_head``
 
     def add(self, begun: list[tuple[int, int, str]]) -> None:
         """Appends begins: start, track and text (without line breaks)."""
@@ -56,9 +56,9 @@ class Waiting:
         return True
 
     def ended(self, ends: list[int], tracks: list[int]) -> tuple[list[str], list[int]]:
-        """Takes the begins of some ends, in order. Returns their texts and durations.
+        """Matches ends to the oldest begins, in order. Returns the texts and durations of the matched begins.
 
-        Stops at an end on another track than its begin or before its begin, and if no begin is left.
+        Stops at an end that precedes its begin or is on another track, and when no begin is left.
         """
         texts: list[str] = []
         durations: list[int] = []

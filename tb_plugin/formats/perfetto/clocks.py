@@ -8,27 +8,27 @@ from typing import Any
 
 from tb_plugin.formats.issues import IssueLog
 
-BOOT, REAL, MONOTONIC = 6, 1, 3  # since boot, since 1970, and monotonic
-_SEQUENCE_CLOCKS = range(64, 128)  # clocks that belong to one sequence of packets
-Clock = tuple[int, int]  # (sequence or 0 for all, number)
+BOOT, REAL, MONOTONIC = 6, 1, 3  # clock ids: since boot, since 1970, monotonic
+_SEQUENCE_CLOCKS = range(64, 128)  # ids of clocks that are local to a packet sequence
+Clock = tuple[int, int]  # (sequence or 0 = global, clock id)
 
 
 class Clocks:
-    """All clock snapshots of a trace, collected before the first conversion."""
+    """All clock snapshots of a trace. Add all of them before the first conversion."""
 
     def __init__(self, log: IssueLog) -> None:
-        self.main: Clock = (0, BOOT)  # clock of all results
+        self.main: Clock = (0, BOOT)  # clock of the results
         self._log = log
-        # clock -> its snapshots: each writer takes its own
+        # clock -> snapshots that contain it; each writer takes its own
         self._snapshots: dict[Clock, list[dict[Clock, int]]] = defaultdict(list)
-        # clock -> steps to the main clock: times of snapshots, and offsets from there on
+        # clock -> conversions to the main clock: times of snapshots, and the offset after each
         self._steps: dict[Clock, list[tuple[list[int], list[int]]]] = {}
         self._units: dict[Clock, int] = {}
         self._incremental: set[Clock] = set()
         self._last: dict[Clock, int] = {}
 
     def add(self, packet: Any) -> None:
-        """Adds a snapshot."""
+        """Adds a clock snapshot."""
         snapshot = packet.clock_snapshot
         if not self._snapshots and snapshot.primary_trace_clock:
             self.main = (0, snapshot.primary_trace_clock)
@@ -44,18 +44,18 @@ class Clocks:
 
     @staticmethod
     def of(sequence: int, clock_id: int) -> Clock:
-        """Returns the clock that a number means in a sequence."""
+        """Returns the clock for a clock id. Some ids are local to the sequence."""
         return (sequence if clock_id in _SEQUENCE_CLOCKS else 0, clock_id)
 
     def at(self, packet: Any) -> None:
-        """Continues from a snapshot: incremental clocks restart there."""
+        """Sets the incremental clocks to the times in a snapshot."""
         for stated in packet.clock_snapshot.clocks:
             clock = self.of(packet.sequence, stated.clock_id)
             if clock in self._incremental:
                 self._last[clock] = stated.timestamp * self._units[clock]
 
     def main_ns(self, clock: Clock, stated: int) -> int:
-        """Returns a time of a clock as nanoseconds of the main clock."""
+        """Converts a clock's time to nanoseconds on the main clock."""
         time = stated * self._units.get(clock, 1)
         if clock in self._incremental:
             time = self._last[clock] = self._last.get(clock, 0) + time
@@ -69,14 +69,20 @@ class Clocks:
         return time
 
     def real_ns(self) -> int | None:
-        """Returns the offset from the main clock to the time since 1970, None without such a snapshot."""
+        """Returns the offset from the main clock to the time since 1970, in nanoseconds.
+
+        None without such a snapshot.
+        """
         for times in self._snapshots[0, REAL]:
             if self.main in times:
                 return times[0, REAL] - times[self.main]
         return None
 
     def _way(self, clock: Clock) -> list[tuple[list[int], list[int]]]:
-        """Returns the shortest path of steps to the main clock, each over snapshots with both clocks."""
+        """Returns the shortest chain of conversions to the main clock.
+
+        Each conversion uses the snapshots with both clocks.
+        """
         before: dict[Clock, Clock] = {clock: clock}
         edge = [clock]
         while edge and self.main not in before:
@@ -88,7 +94,7 @@ class Clocks:
                         following.append(other)
             edge = following
         if self.main not in before:
-            self._log.note("unknown_clock", f"clock {clock[1]} cannot be converted to the clock of the trace")
+            self._log.note("unknown_clock", f"clock {clock[1]} cannot be converted to the trace clock")
             return []
         steps = []
         other = self.main

@@ -1,8 +1,8 @@
-"""PyTorch's packets as columns, for traces that are read whole.
+"""PyTorch's packets as columns, for traces that are read as a whole.
 
-This fast path covers host ranges in runs of begins and ends, with annotations of name and value. Rarer packets
-(collectives, waits, device work, counters) become JSON as in torch.py. Anything else makes the reader start again
-without this path.
+This fast path covers host ranges in runs of begins and ends, if each annotation is a name and a value. Rarer
+packets (collectives, waits, device work, counters) become JSON, as in torch.py. For any other content, the reader
+starts again without this path.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tb_plugin.formats._chrome.columns import Values
 from tb_plugin.formats._chrome.events import NOT_DECODED
 from tb_plugin.formats.base import ReadState
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.perfetto.interned import quoted
+from tb_plugin.formats.perfetto.interned import text_json
 from tb_plugin.formats.perfetto.packets import Packets
 from tb_plugin.formats.perfetto.schema import BEGIN, END
 from tb_plugin.formats.perfetto.torch import TorchText
-from tb_plugin.formats.perfetto.wire import PADDING, Fields, Malformed, contents, fields
+from tb_plugin.formats.perfetto.wire import PADDING, Fields, Malformed, content_start, fields
 from tb_plugin.model.trace.table import RawTrace
 
 Int64 = npt.NDArray[np.int64]
@@ -43,20 +43,18 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Reading(Protocol):
-    """A read of PyTorch events that the caller fills."""
+    """A read in progress, to which the caller adds PyTorch events."""
 
     log: IssueLog
 
     def take_text(self, text: bytes) -> None:
-        """Takes a JSON list of events."""
+        """Adds the events of a JSON list."""
         ...
 
-    def text_ids(self, texts: Sequence[str]) -> Int32:
-        """Returns the string ids of texts."""
-        ...
+    def text_ids(self, texts: Sequence[str]) -> Int32: ...
 
     def take_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
-        """Takes ranges without durations. Returns the first row."""
+        """Adds ranges without durations. Returns the index of the first row."""
         ...
 
     def set_durations(self, first: int, dur_ns: Int64) -> None:
@@ -68,31 +66,31 @@ class Reading(Protocol):
         ...
 
     def finish(self, document: Any, stream: Any) -> RawTrace:
-        """Returns the finished trace."""
+        """Returns the trace. Call it once, after the last event."""
         ...
 
 
 class TorchColumns:
-    """One read in progress. Raises Malformed if a trace differs from PyTorch's layout."""
+    """A read in progress. Raises Malformed if the trace differs from PyTorch's layout."""
 
     def __init__(self, base_ns: int, reading: Reading, log: IssueLog) -> None:
         self._base = base_ns
         self._reading = reading
         self._text = TorchText(base_ns, log)
         self._begins: list[tuple[Int64, Int64]] = []  # times and tracks of all begins
-        # times and tracks of all ends; runs alternate, so the k-th end belongs to the k-th begin
+        # times and tracks of all ends; runs alternate, so the k-th end matches the k-th begin
         self._ends: list[tuple[Int64, Int64]] = []
         self._begun = self._ended = 0
         self._is_ending = False
-        # first row of ranges taken as columns, and the numbers of their begins
+        # first row of ranges added as columns, and the indices of their begins
         self._rows: list[tuple[int, Int64]] = []
-        self._text_begins: list[tuple[int, str]] = []  # other begins, and the text of their events
+        self._text_begins: list[tuple[int, str]] = []  # indices of other begins, and their events as JSON
 
     def take(self, text: bytes, ends: list[int], packets: Packets, offset: int) -> None:
-        """Takes undecoded packets, which end at ``ends``."""
+        """Adds undecoded packets. ``ends`` contains the end offset of each packet in ``text``."""
         data = np.frombuffer(text + PADDING, np.uint8)
         end = np.array(ends, np.int64)
-        begin = contents(data, np.append(0, end[:-1]))
+        begin = content_start(data, np.append(0, end[:-1]))
         top = fields(data, begin, end)
         events, times = top.of(_TRACK_EVENT), np.zeros(len(begin), np.int64)
         stated = top.of(_TIMESTAMP)
@@ -113,7 +111,7 @@ class TorchColumns:
                 self._others(packets.decoded(text[start : int(end[last - 1])], offset + start))
 
     def finish(self) -> None:
-        """Sets the durations of all ranges, and passes on the remaining events."""
+        """Sets the durations of all ranges, and adds the remaining events."""
         if self._begun != self._ended:
             raise Malformed
         (start, on), (end, ended_on) = (_concatenated(each) for each in (self._begins, self._ends))
@@ -136,7 +134,6 @@ class TorchColumns:
         self._hand_over([text for text in self._text.events(batch) if text])
 
     def _events(self, text: bytes, data: npt.NDArray[np.uint8], begin: Int64, end: Int64, times: Int64) -> None:
-        """Adds consecutive track events."""
         found = fields(data, begin, end)
         kind, track, name, category = (
             _column(found, number, len(begin)) for number in (_TYPE, _TRACK, _NAME, _CATEGORY)
@@ -149,7 +146,7 @@ class TorchColumns:
         annotations = found.of(_ANNOTATION)
         if (annotations.begin < 0).any() or (~is_begin[annotations.message]).any():
             raise Malformed
-        ordinal = self._begun - int(is_begin.sum()) + np.cumsum(is_begin) - 1  # number of each begin in the trace
+        ordinal = self._begun - int(is_begin.sum()) + np.cumsum(is_begin) - 1  # index of each begin in the trace
         self._begins.append((times[is_begin], track[is_begin]))
         if not is_begin.any():
             return
@@ -188,7 +185,7 @@ class TorchColumns:
         self._rows.append((first, ordinal[is_plain]))
 
     def _count_runs(self, is_begin: npt.NDArray[np.bool_]) -> None:
-        """Checks that all begins have ended whenever a new run starts."""
+        """Counts begins and ends. Raises Malformed if a new run starts before all begins have ended."""
         cuts = [0, *(np.flatnonzero(np.diff(is_begin)) + 1).tolist(), len(is_begin)]
         for first, last in pairwise(cuts):
             if is_begin[first]:
@@ -200,7 +197,7 @@ class TorchColumns:
             self._is_ending = not is_begin[first]
 
     def _args(self, text: bytes, data: npt.NDArray[np.uint8], annotations: Fields) -> dict[bytes, tuple[Int64, Values]]:
-        """Returns name -> positions of the events with the annotation, and its values."""
+        """Returns annotation name -> event indices and values."""
         if not len(annotations.message):
             return {}
         found = fields(data, annotations.begin, annotations.end)
@@ -228,8 +225,8 @@ class TorchColumns:
         return args
 
     def _texts(self, text: bytes, begin: Int64, end: Int64, name: bytes) -> list[bytes]:
-        """Returns the values of annotations of one name, as JSON."""
-        known, head = self._text.annotations, f"{quoted(name.decode('utf-8', 'replace'))}:"
+        """Returns the values of annotations as JSON. All annotations have the same name."""
+        known, head = self._text.annotations, f"{text_json(name.decode('utf-8', 'replace'))}:"
         members = [known[text[first:last]] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
         distinct = {member: member[len(head) :].encode() for member in set(members)}
         if not all(member.startswith(head) for member in distinct):
@@ -272,7 +269,7 @@ def _concatenated(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
 
 
 def _column(found: Fields, number: int, count: int) -> Int64:
-    """Returns a field per message, 0 if missing; the last of several wins."""
+    """Returns one field of each message; 0 = missing. If a field repeats, the last value is used."""
     chosen = found.of(number)
     column = np.zeros(count, np.int64)
     column[chosen.message] = chosen.value
@@ -280,14 +277,16 @@ def _column(found: Fields, number: int, count: int) -> Int64:
 
 
 def _mapped(values: Int64, make: Callable[[int], int]) -> Int64:
-    """Maps each distinct value once."""
     distinct, which = np.unique(values, return_inverse=True)
     made: Int64 = np.array([make(value) for value in distinct.tolist()], np.int64)[which] if len(distinct) else values
     return made
 
 
 def _alike(data: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> list[Int64]:
-    """Returns positions of equal texts, ascending. Raises Malformed for a text too long for a name."""
+    """Groups equal texts.
+
+    Returns the ascending indices of each group. Raises Malformed for a text too long for a name.
+    """
     length = end - begin
     if int(length.max()) > _MAX_NAME_BYTES:
         raise Malformed

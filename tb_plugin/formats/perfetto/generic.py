@@ -1,7 +1,7 @@
-"""Any tool's trace as Chrome events: slices, instants, counters, flows.
+"""Conversion of any tool's trace to Chrome events: slices, instants, counters, flows.
 
-Packets of different writers are not in order, and a track may be described after its first event. So a first pass
-collects descriptions and clocks.
+Packets of different writers are not in order, and the description of a track may follow its first event. Therefore
+a first pass collects descriptions and clocks.
 """
 
 from __future__ import annotations
@@ -12,27 +12,26 @@ from typing import Any
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.clocks import BOOT, Clocks
 from tb_plugin.formats.perfetto.gpu_stages import Stages
-from tb_plugin.formats.perfetto.interned import Interned, number, plain, quoted
+from tb_plugin.formats.perfetto.interned import Interned, clean_text, float_json, text_json
 from tb_plugin.formats.perfetto.schema import BEGIN, COUNTER, END, INSTANT, Trace
 from tb_plugin.formats.perfetto.skipped_packets import Unshown
 from tb_plugin.formats.perfetto.tracks import CounterTrack, Tracks, name_event
 
-_CLEARED, _NEEDS_STATE = 1, 2  # packet flags: the sequence's state restarts, and the packet refers to the state
+_CLEARED, _NEEDS_STATE = 1, 2  # packet flags: the sequence's state is cleared; the packet needs the state
 _PHASES = {BEGIN: "B", END: "E", INSTANT: "i"}
 _LEGACY = {**{phase: phase for phase in "BEXbneSTFpstf"}, "i": "i", "I": "i", "R": "i"}
-"""Chrome phases that a packet may have instead of a type; marks and old instants become instants."""
+"""Chrome phases that a packet may contain instead of a type. Old phases of instants become instants."""
 
 
 class _Sequence:
-    """A writer of packets, and its state."""
+    """State of one packet sequence (one writer)."""
 
     def __init__(self, log: IssueLog) -> None:
         self._log = log
         self.clear()
-        self.is_known = False  # the state is complete: no packet was lost since its start
+        self.is_known = False  # whether the state is complete, without lost packets
 
     def clear(self) -> None:
-        """Drops the state."""
         self.interned = Interned(self._log, of_torch=False)
         self.track = 0
         self.extra_counters: list[int] = []
@@ -44,7 +43,7 @@ class _Sequence:
 
 
 class ToolText:
-    """Turns the packets of a trace into events, as JSON."""
+    """Converts packets to Chrome events as JSON."""
 
     def __init__(self, log: IssueLog) -> None:
         self._log = log
@@ -53,17 +52,17 @@ class ToolText:
         self._stages = Stages(0, log)
         self._sequences: dict[int, _Sequence] = {}
         self._unshown = Unshown(log)
-        self._flows: set[int] = set()  # flows that started and did not end
+        self._flows: set[int] = set()  # open flows
 
     messages = Trace
 
     @property
     def base_ns(self) -> int | None:
-        """Returns time 0 as a time since 1970, None if unknown."""
+        """Returns time 0 of the trace in nanoseconds since 1970, or None if unknown."""
         return self._clocks.real_ns()
 
     def look(self, batch: list[Any]) -> None:
-        """Collects track descriptions and clocks in the first pass."""
+        """Collects track descriptions and clocks, in a first pass."""
         for packet in batch:
             if packet.HasField("track_descriptor"):
                 self._tracks.add(packet.track_descriptor)
@@ -71,11 +70,11 @@ class ToolText:
                 self._clocks.add(packet)
 
     def root(self) -> dict[str, Any]:
-        """Returns the metadata before the events."""
+        """Returns the metadata to write before the events."""
         return {}
 
     def events(self, batch: list[Any]) -> Iterator[str]:
-        """Yields the events of some packets."""
+        """Yields the events of a batch of packets."""
         for packet in batch:
             sequence = self._sequences.get(packet.sequence)
             if sequence is None:
@@ -91,7 +90,7 @@ class ToolText:
             yield from self._packet_events(packet, sequence)
 
     def finish(self) -> Iterator[str]:
-        """Yields the names of processes and threads."""
+        """Yields events with the names of processes and threads."""
         described = set()
         for event, track, name in self._tracks.names():
             described.add(track.pid)
@@ -170,14 +169,16 @@ class ToolText:
     def _categories(self, event: Any, sequence: _Sequence) -> str:
         known = sequence.interned.categories
         texts = [known.get(iid, "") for iid in event.category_iids]
-        return quoted(",".join(texts + [plain(raw, self._log) for raw in event.categories]))
+        return text_json(",".join(texts + [clean_text(raw, self._log) for raw in event.categories]))
 
     def _name(self, event: Any, sequence: _Sequence) -> str:
         iid = event.name_iid or (event.legacy_event.name_iid if event.HasField("legacy_event") else 0)
-        return quoted(sequence.interned.names.get(iid, f"(name {iid})") if iid else plain(event.name, self._log))
+        return text_json(
+            sequence.interned.names.get(iid, f"(name {iid})") if iid else clean_text(event.name, self._log)
+        )
 
     def _legacy(self, legacy: Any, phase: str) -> str:
-        """Returns Chrome fields of an event that was recorded as a Chrome event."""
+        """Returns additional JSON members for an event recorded in Chrome's format."""
         more = f',"dur":{max(0, legacy.duration_us)}' if phase == "X" else ""
         for field, form in (
             ("unscoped_id", '"id":"{}"'),
@@ -187,11 +188,11 @@ class ToolText:
             if legacy.HasField(field):
                 more += "," + form.format(hex(getattr(legacy, field)))
         if legacy.id_scope:
-            more += f',"scope":{quoted(plain(legacy.id_scope, self._log))}'
+            more += f',"scope":{text_json(clean_text(legacy.id_scope, self._log))}'
         return more
 
     def _extra_counters(self, event: Any, sequence: _Sequence) -> Iterator[tuple[CounterTrack, float]]:
-        """Yields counters and values in an event of another track."""
+        """Yields counter values attached to an event of another track."""
         for uuids, values in (
             (event.extra_counter_track_uuids or sequence.extra_counters, event.extra_counter_values),
             (event.extra_double_counter_track_uuids or sequence.extra_doubles, event.extra_double_counter_values),
@@ -201,12 +202,13 @@ class ToolText:
                 yield counter, _value(counter, value, sequence)
 
     def _counter(self, counter: CounterTrack, value: float, time: int) -> str:
-        text = number(value) if isinstance(value, float) else str(value)
+        text = float_json(value) if isinstance(value, float) else str(value)
         return f'{{"ph":"C","name":{counter.name},"pid":{counter.pid},"ts":{_us(time)},"args":{{"":{text}}}}}'
 
     def _flow_ends(self, event: Any, place: str) -> Iterator[str]:
-        """Yields arrows: the first event of a flow is its source, later ones are ends; a terminating end closes the
-        flow.
+        """Yields the arrow ends at an event. The first event of a flow starts it, later events continue it.
+
+        A terminating flow id ends the flow.
         """
         passing = {*event.flow_ids, *event.old_flow_ids}
         ending = {*event.ending_flow_ids, *event.old_ending_flow_ids}
@@ -222,13 +224,13 @@ class ToolText:
 
 
 def _value(counter: CounterTrack, reported: float, sequence: _Sequence) -> float:
-    """Returns the value of a counter, which may be stored as changes."""
+    """Returns the value of a counter. Incremental counters are summed."""
     if counter.is_incremental and isinstance(reported, int):
         reported = sequence.totals[counter.uuid] = sequence.totals.get(counter.uuid, 0) + reported
     return reported * counter.multiplier
 
 
 def _us(time: int) -> str:
-    """Returns a time in microseconds, as text with nanosecond digits."""
+    """Returns a time as microseconds with three decimals."""
     whole, part = divmod(abs(time), 1000)
     return f"{'-' if time < 0 else ''}{whole}.{part:03d}"

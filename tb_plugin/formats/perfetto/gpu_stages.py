@@ -13,7 +13,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.perfetto.interned import Interned, counter_names, number, plain, quoted, remember
+from tb_plugin.formats.perfetto.interned import Interned, clean_text, counter_names, float_json, remember, text_json
 from tb_plugin.formats.perfetto.schema import Extra, Launch
 
 # PyTorch's stage name -> category in its JSON
@@ -31,7 +31,7 @@ _ARGUMENTS = {
     "device id": "device", "context id": "context", "stream id": "stream", "registers_per_thread": "registers per thread",
     "shared_mem_dynamic": "dynamic shared memory",
 }  # fmt: skip
-# repeated in every stage of a trace, or derived from block sizes
+# arguments that are the same for all stages, or derived from block sizes
 _DROPPED_ARGUMENTS = frozenset({"arch", "process_id", "process_name", "thread_count"})
 _STREAM = re.compile(r'"stream":(\d+)\b', re.ASCII)
 _NO_CORRELATION = re.compile(r'\A(?!.*"correlation":[1-9])', re.DOTALL)
@@ -41,26 +41,26 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?\Z", re.ASCII)
 
 
 class Stages:
-    """Turns render stages and counters of a GPU into events, as JSON."""
+    """Converts a GPU's render stages and counters to events as JSON."""
 
     def __init__(self, base_ns: int, log: IssueLog) -> None:
         self._base = base_ns
         self._log = log
         self._lanes: dict[tuple[int, int], tuple[int, str]] = {}  # (device, queue number) -> thread number and name
-        self._calls = (array("Q"), array("q"))  # events that calls launched, and the correlations of the calls
+        self._calls = (array("Q"), array("q"))  # ids of launched events, and the correlations of their launches
         self._correlation: dict[int, int] = {}
         self._noted = 0
         self._extras = _Extras(log)
         self._stage_rows = array("q")  # per stage: event, start, end, device, lane
-        self._waits = array("Q")  # pairs of an event and an event that it waited for
+        self._waits = array("Q")  # pairs: an event, and an event that it waited for
 
     def launched(self, event_ids: Iterable[int], correlations: Iterable[int]) -> None:
-        """Notes launched events and the correlations of their calls."""
+        """Adds the event ids of launched work, and the correlations of the launching calls."""
         self._calls[0].extend(event_ids)
         self._calls[1].extend(correlations)
 
     def stage(self, packet: Any, interned: Interned, time_ns: int) -> str:
-        """Returns the event of a render stage."""
+        """Returns the event for a render stage."""
         stage = packet.render_stage
         key = (stage.stage_iid, stage.name_iid, stage.kernel_iid, stage.gpu_id, stage.queue_iid)
         head, lane, is_host = interned.stages.get(key) or self._head(key, interned)
@@ -83,7 +83,7 @@ class Stages:
         return f'{{"ph":"X",{head},"ts":{start}e-3,"dur":{duration}e-3,"args":{{{args.lstrip(",")}}}}}'
 
     def counters(self, packet: Any, interned: Interned, time_ns: int) -> list[str]:
-        """Returns the events of a counter sample."""
+        """Returns the events for a counter sample."""
         event = packet.gpu_counter_event
         device, names = interned.counters.get(event.descriptor_iid, (event.gpu_id, {}))
         if event.HasField("descriptor"):
@@ -92,12 +92,12 @@ class Stages:
         events = []
         for counter in event.counters:
             name = names.get(counter.counter_id, f"counter {counter.counter_id}")
-            value = str(counter.int_value) if counter.HasField("int_value") else number(counter.double_value)
-            events.append(f'{{"ph":"C","name":{quoted(name)},{head},"args":{{"":{value}}}}}')
+            value = str(counter.int_value) if counter.HasField("int_value") else float_json(counter.double_value)
+            events.append(f'{{"ph":"C","name":{text_json(name)},{head},"args":{{"":{value}}}}}')
         return events
 
     def names(self, described: set[str]) -> list[str]:
-        """Returns the naming events of devices (except ``described``) and their queues."""
+        """Returns events with the names of devices and queues. Devices in ``described`` already have a name."""
         events = [
             f'{{"ph":"M","name":"process_name","pid":{device},"tid":0,"args":{{"name":"GPU {device}"}}}}'
             for device in sorted({device for device, _ in self._lanes})
@@ -105,12 +105,12 @@ class Stages:
         ]
         for (device, _), (lane, name) in self._lanes.items():
             events.append(
-                f'{{"ph":"M","name":"thread_name","pid":{device},"tid":{lane},"args":{{"name":{quoted(name)}}}}}'
+                f'{{"ph":"M","name":"thread_name","pid":{device},"tid":{lane},"args":{{"name":{text_json(name)}}}}}'
             )
         return events
 
     def arrows(self) -> list[str]:
-        """Returns arrows between device work with waits, as in PyTorch's JSON."""
+        """Returns arrows from device work to the work that waited for it, as in PyTorch's JSON."""
         if not self._waits:
             return []
         event, *others = np.frombuffer(self._stage_rows, np.int64).reshape(-1, 5).T
@@ -134,7 +134,10 @@ class Stages:
         return events
 
     def _lane(self, device: int, queue: int, interned: Interned) -> int:
-        """Returns the thread number of a queue. In PyTorch 2.14 queues of equal name on two devices share a number."""
+        """Returns the thread number of a queue.
+
+        PyTorch 2.14 uses the same number for equally named queues of two devices.
+        """
         lane = self._lanes.get((device, queue))
         if lane is None:
             stated = interned.specifications.get(queue, f"queue {queue}")
@@ -143,19 +146,19 @@ class Stages:
         return lane[0]
 
     def _head(self, key: tuple[int, ...], interned: Interned) -> tuple[str, int, bool]:
-        """Returns the common part of events of a stage, name and queue, their lane, and whether they are host calls
-        in a graph.
+        """Returns three facts about a kind of work: JSON that its events share, lane, and whether it is a host node
+        of a graph.
         """
         stage, name, kernel, device, queue = key
         kind = interned.specifications.get(stage, "")
         lane = self._lane(device, queue, interned)
         label = interned.names.get(name) or interned.kernels.get(kernel) or kind or "(no name)"
-        text = f'"cat":{quoted(_CATEGORIES.get(kind, kind))},"name":{quoted(label)},"pid":{device},"tid":{lane}'
+        text = f'"cat":{text_json(_CATEGORIES.get(kind, kind))},"name":{text_json(label)},"pid":{device},"tid":{lane}'
         made = interned.stages[key] = (text, lane, kind == label == "HostNode")
         return made
 
     def _named_lane(self, args: str, lane: int) -> str:
-        """Returns the arguments of work on a user-named lane as in PyTorch's JSON: ``stream`` is the lane."""
+        """Sets ``stream`` to the lane for work on a user-named lane, as in PyTorch's JSON."""
         stated = _STREAM.search(args)
         if stated is None or int(stated[1]) == lane:
             return args
@@ -174,12 +177,12 @@ class Stages:
             for argument in launch.args:
                 name = interned.launch_arguments.get(argument.name_iid, f"(argument {argument.name_iid})")
                 if name not in _DROPPED_ARGUMENTS:
-                    stated.append(f"{quoted(_ARGUMENTS.get(name, name))}:{argument.uint_value}")
+                    stated.append(f"{text_json(_ARGUMENTS.get(name, name))}:{argument.uint_value}")
             known = remember(interned.launches, raw, ",".join(stated))
         return known
 
     def _correlations(self) -> dict[int, int]:
-        """Returns event -> correlation of its launch. Calls precede device work."""
+        """Returns event id -> correlation of its launch. Calls precede device work in the file."""
         events, correlations = self._calls
         if len(self._correlation) < len(events) and self._noted < len(events):
             new = slice(self._noted, None)
@@ -189,7 +192,7 @@ class Stages:
 
 
 class _Extras(dict[bytes, str]):
-    """Undecoded fact of a stage -> member of a JSON object, empty for a fact without information."""
+    """Maps the extra data of a stage (undecoded) to a member of a JSON object. "" if it is redundant."""
 
     def __init__(self, log: IssueLog) -> None:
         super().__init__()
@@ -201,14 +204,16 @@ class _Extras(dict[bytes, str]):
         except DecodeError:
             self._log.add("unreadable_annotation", "note")
             return ""
-        name = plain(extra.name, self._log)
+        name = clean_text(extra.name, self._log)
         if name in _DROPPED_ARGUMENTS:
             return remember(self, raw, "")
-        return remember(self, raw, f"{quoted(_ARGUMENTS.get(name, name))}:{_json_value(plain(extra.value, self._log))}")
+        return remember(
+            self, raw, f"{text_json(_ARGUMENTS.get(name, name))}:{_json_value(clean_text(extra.value, self._log))}"
+        )
 
 
 def _json_value(value: str) -> str:
-    """Returns a text as its original JSON: numbers, and lists or objects of collectives."""
+    """Returns a text as JSON. Numbers, and the lists and objects of collectives, are not quoted."""
     if _NUMBER.match(value):
         return value
     if value[:1] in ("[", "{"):
@@ -216,4 +221,4 @@ def _json_value(value: str) -> str:
             return msgspec.json.encode(msgspec.json.decode(value)).decode()
         except (msgspec.DecodeError, RecursionError):
             pass
-    return quoted(value)
+    return text_json(value)

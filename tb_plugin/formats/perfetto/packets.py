@@ -1,7 +1,7 @@
 """Packets from bytes, in bounded batches.
 
-A trace is a sequence of packets, each after its length, without gaps. A packet that does not decode is skipped. If
-the sequence itself is damaged, the next packet cannot be found, and the rest is skipped.
+A trace is a sequence of packets without gaps, each preceded by its length. A packet that cannot be decoded is
+skipped. If a length is damaged, the next packet cannot be found, so the rest of the file is skipped.
 """
 
 from __future__ import annotations
@@ -19,24 +19,27 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.schema import Trace
 from tb_plugin.formats.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
-# writers limit packets to 256 KiB to 1 MiB; PyTorch writes all names, also those of all kernels, into one packet
+# most writers limit packets to 1 MiB or less; PyTorch writes all names, including those of kernels, in one packet
 MAX_PACKET_BYTES = 32 * 1024 * 1024
-# unpacked bytes of a bundle of compressed packets; stored bundles stay below 512 KiB
+# uncompressed size of a bundle of packets; compressed bundles are below 512 KiB
 MAX_BUNDLE_BYTES = 16 * 1024 * 1024
 _PACKET = 0x0A  # tag of a packet: field 1, with a length
 _BUNDLE = b"\x92\x03"  # tag of a bundle of compressed packets: field 50, with a length
 _MAX_VARINT = 10
 _EMPTY = re.compile(rb"(?:\x0a\x80{0,9}\x00)+")  # empty packets; a small file may contain millions
 _MIN_PARTIAL_BYTES = 4096
-"""A packet may be longer than the examined bytes, but no text starts like this."""
+"""Minimum size of an incomplete first packet.
+
+The packet may be longer than the bytes examined, but no text starts like this.
+"""
 _LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
 
 
 class Packets:
-    """The packets of a stream, once, in batches of about ``chunk_bytes``."""
+    """Packets of a stream, in batches of about ``chunk_bytes``. Can be iterated once."""
 
     def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog, messages: Any = Trace) -> None:
-        self.complete = True  # the file ended at a packet's end
+        self.complete = True  # whether the file ends after a complete packet
         self._stream = stream
         self._chunk_bytes = max(chunk_bytes, 64)
         self._log = log
@@ -49,7 +52,7 @@ class Packets:
             yield self.decoded(text, offset)
 
     def texts(self) -> Iterator[tuple[bytes, list[int], int]]:
-        """Yields undecoded packets: a text of complete ones, their ends in it, and its position in the file.
+        """Yields undecoded packets: bytes of complete packets, their end offsets, and the offset in the file.
 
         Empty packets are skipped.
         """
@@ -94,7 +97,7 @@ class Packets:
             return []
         self._inflated += len(text)
         if self._inflated > BOMB_BYTES and self._inflated > BOMB_RATIO * self._stream.text_bytes:
-            raise UnreadableTrace("The packets unpack to an impossible size.", do="Record a new trace.")
+            raise UnreadableTrace("The uncompressed size of the packets is impossibly large.", do="Record a new trace.")
         data = bytearray(text)
         end, _, intact = _complete_packets(data, [])
         if not intact or end < len(data) or not unpacking.eof:
@@ -102,7 +105,7 @@ class Packets:
         return self._parsed(bytes(memoryview(data)[:end]), 0)
 
     def decoded(self, text: bytes, offset: int) -> list[Any]:
-        """Returns the packets of a text, including those of bundles."""
+        """Decodes packets, including those in compressed bundles."""
         packets = self._parsed(text, offset)
         return self._unbundled(packets) if _BUNDLE in text else packets
 
@@ -123,10 +126,10 @@ class Packets:
 
 
 def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
-    """Returns the end of the last complete packet, the bytes that the next one needs (0: unknown), and whether it is
-    valid.
+    """Finds the complete packets.
 
-    ``ends`` gets the end of each complete packet. Empty packets are removed from the data.
+    Returns their end, the number of bytes needed for the next packet (0 = unknown), and whether the next packet is
+    valid. Appends the end of each packet to ``ends``. Empty packets are removed from ``data``.
     """
     empty: list[tuple[int, int]] = []
     end, next_bytes, intact = _scanned(data, ends, empty)
@@ -138,7 +141,10 @@ def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]
 
 
 def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> tuple[int, int, bool]:
-    """Scans like ``_complete_packets``, but leaves the data unchanged: ``empty`` gets the runs of empty packets."""
+    """Does the same as ``_complete_packets``, but leaves ``data`` unchanged.
+
+    Appends runs of empty packets to ``empty``.
+    """
     removed = 0
     position, size = 0, len(data)
     add = ends.append
@@ -146,7 +152,7 @@ def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> 
         while position < size:
             if data[position] != _PACKET:
                 return position, 0, False
-            # Lengths of one and two bytes are spelled out: a trace has a packet for each end of a range.
+            # Lengths of one and two bytes are handled inline for speed: each end of a range is a packet.
             length, body = data[position + 1], position + 2
             if length > 127:
                 length, body = length & 127 | data[body] << 7, body + 1
@@ -171,7 +177,7 @@ def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> 
 
 
 def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    """Returns a number and its end. Raises IndexError at the end of the data, ValueError for an endless number."""
+    """Returns a number and its end. Raises IndexError at the end of the data, and ValueError if it is too long."""
     value = 0
     for shift in _LENGTH_SHIFTS:
         byte = data[position]
@@ -183,7 +189,7 @@ def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
 
 
 def looks_like_packets(head: bytes) -> bool:
-    """Returns True for bytes that start with complete packets of which the first decodes, or with a partial packet."""
+    """Returns True if the bytes start with a packet that can be decoded, or with a long incomplete packet."""
     data = bytearray(head)
     ends: list[int] = []
     end, _, intact = _complete_packets(data, ends)

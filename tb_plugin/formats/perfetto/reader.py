@@ -1,7 +1,7 @@
-"""The Reader of Perfetto's traces.
+"""Reader for Perfetto traces.
 
-Readers of JSON give the events their meaning. The packet decoder is imported on first use: the protobuf runtime loads
-as slowly as all other readers together.
+The JSON readers interpret the events. The packet decoder is imported on first use, because loading the protobuf
+runtime takes as long as loading all other readers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import FileSize, Progress, Reader, ReadOptions, Source
-from tb_plugin.formats.format_entry import DeclaredReader, windowed
+from tb_plugin.formats.format_entry import DeclaredReader, as_windowed_reader
 from tb_plugin.formats.issues import is_packed_badly
 from tb_plugin.formats.perfetto import FORMATS, READER_ID
 from tb_plugin.model.trace.report import ReadReport
@@ -27,31 +27,34 @@ if TYPE_CHECKING:
 
 # bytes of packets per stored byte of a gzip file without a usable trailer (measured: PyTorch 5, Chromium 12)
 PACKED = 8
-TEXT = 3  # bytes of JSON per byte of packets (measured: PyTorch 1.4, Chromium, which repeats nothing, up to 5)
+TEXT = 3  # bytes of JSON per byte of packets (measured: 1.4 for PyTorch, up to 5 for Chromium)
 
 
 class OfTorch(Reader[RawTrace], Protocol):
-    """The reader of PyTorch's JSON, which also takes columns."""
+    """The reader of PyTorch's JSON, which also accepts columns."""
 
     def reading(self, options: ReadOptions) -> Reading:
-        """Returns an empty read that the caller fills."""
+        """Returns an empty ``Reading``, to which the caller adds events."""
         ...
 
 
 class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads packets as JSON: ``of_torch`` reads PyTorch's events, ``of_tools`` those of other tools."""
+    """Reads packets as JSON. ``of_torch`` reads PyTorch's events, ``of_tools`` those of other tools."""
 
     def __init__(self, of_torch: OfTorch, of_tools: Reader[RawTrace]) -> None:
         self._of_torch = of_torch
         self._of_tools = of_tools
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         text = {name: FileSize(TEXT * size.text_bytes(PACKED)) for name, size in sizes.items()}
         return self._of_torch.peak_memory_bytes(text)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file, or a time window of it.
+
+        Raises UnreadableTrace, StorageError, and any error from ``progress``.
+        """
         from tb_plugin.formats.perfetto.translate import Translated
         from tb_plugin.formats.perfetto.wire import Malformed
 
@@ -75,24 +78,27 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         return replace(trace, report=_report(trace.report, translated), recorder=PYTORCH_PACKETS)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns bounds, steps and work of the file. Raises what ``read`` raises."""
+        """Returns time bounds, steps and device work without loading the file.
+
+        Raises any error that ``read`` raises.
+        """
         from tb_plugin.formats.perfetto.translate import Translated
 
         translated = Translated(source, options.chunk_bytes, progress)
-        able = windowed(self._of_torch if translated.is_of_torch else self._of_tools)
+        able = as_windowed_reader(self._of_torch if translated.is_of_torch else self._of_tools)
         if able is None:
-            what = "It needs more memory than allowed, and only PyTorch traces open as a window."
+            what = "The file needs more memory than allowed. Only PyTorch traces can be opened as a time window."
             raise UnreadableTrace(what, source.names()[0], "Allow more memory, or record less.")
         return able.survey(translated, options, translated.report_progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of JSON fit into ``memory_bytes`` when read."""
-        able = windowed(self._of_torch)
+        """Returns how many bytes of JSON can be read with ``memory_bytes`` of memory."""
+        able = as_windowed_reader(self._of_torch)
         return memory_bytes if able is None else able.room_bytes(memory_bytes)
 
 
 def _report(report: ReadReport, translated: Translated) -> ReadReport:
-    """Returns the report of the JSON reader plus the issues of the packets; offsets are those of the packets."""
+    """Adds the issues of the packets to the JSON reader's report. Offsets are those of the packets."""
     ours = translated.log.issues()
     lost = sum(issue.count for issue in ours if issue.outcome == "dropped")
     issues = (*(replace(issue, first_offset=None) for issue in report.issues), *ours)

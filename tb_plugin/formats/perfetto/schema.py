@@ -1,8 +1,8 @@
-"""Message classes for the used part of Perfetto's public schema.
+"""Protobuf classes for part of Perfetto's public schema.
 
-The classes are built in code, so nothing is generated and no unused field is decoded: the runtime skips unknown
-fields. Texts are bytes, because a trace may contain any. Annotations stay undecoded (messages and bytes look the same
-on the wire): most repeat and are decoded once (interned.py).
+The classes are built at run time, so no code is generated. The runtime skips undeclared fields without decoding
+them. Texts are bytes, because they may be invalid UTF-8. Annotations are kept as bytes as well: most of them
+repeat, and interned.py decodes each distinct one once.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ _SCHEMA = {
     "Thread": "1 pid int32; 2 tid int64; 5 name bytes",
     "Counter": "1 type uint32; 3 unit uint32; 6 unit_name bytes; 4 unit_multiplier int64; 5 is_incremental bool",
 }  # fmt: skip
-"""Fields as "number name type"; a star marks a list. Names are ours; numbers and types are Perfetto's."""
+"""Fields as "number name type"; an asterisk marks a list. Numbers and types are Perfetto's; some names differ."""
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4  # types of track events
 
-# PyTorch's traces are decoded down to the bytes of a track event, most of which repeat (torch.py).
+# For PyTorch, track events stay undecoded, because most of their bytes repeat (torch.py).
 _SCHEMA["TorchTrace"] = "1 packet TorchPacket*"
 _SCHEMA["TorchPacket"] = _SCHEMA["TracePacket"].replace("11 track_event TrackEvent", "11 track_event bytes")
 _SCHEMA["AnnotationList"] = "4 annotations bytes*"

@@ -9,7 +9,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from tb_plugin.formats.issues import IssueLog
 
-# fields about the recording: configuration, statistics, the machine, marks of its services
+# fields that describe the recording: configuration, statistics, machine, service events
 _RECORDING_FIELDS = frozenset({33, 34, 35, 36, 45, 46, 49, 51, 67, 69, 72, 78, 89, 107, 124, 126, 128, 134})
 _COMMON_FIELDS = frozenset({3, 79, 80, 81, 87, 98, 106})  # fields that any packet may have
 _KINDS = {
@@ -31,20 +31,20 @@ _KINDS = {
 
 
 class Unshown:
-    """The counts of one trace."""
+    """Counts packets that are not displayed."""
 
     def __init__(self, log: IssueLog) -> None:
         self._log = log
         self._kinds: Counter[str] = Counter()
 
     def add(self, packet: Any) -> None:
-        """Counts a packet by its first unread field, unless it only describes the recording."""
+        """Counts a packet by its first unread field. Packets that only describe the recording are not counted."""
         fields = {field.field_number for field in UnknownFieldSet(packet)} - _COMMON_FIELDS
         shown = [field for field in sorted(fields) if field not in _RECORDING_FIELDS]
         if shown:
             self._kinds[_KINDS.get(shown[0], f"packets of kind {shown[0]}")] += 1
 
     def report(self) -> None:
-        """Logs the counts; call once."""
+        """Logs the counts. Call it once."""
         for kind, count in self._kinds.items():
             self._log.add("not_shown", "note", count=count, text=f"{kind} are not shown")

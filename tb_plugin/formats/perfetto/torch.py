@@ -1,6 +1,6 @@
-"""PyTorch's packets as the events of its Chrome JSON.
+"""Conversion of PyTorch's packets to the events of its Chrome JSON.
 
-Cuspy writes them in 2.15, cupti_monitor in 2.14.
+They are written by cupti_monitor (PyTorch 2.14) and Cuspy (2.15).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.begin_end_runs import Waiting
 from tb_plugin.formats.perfetto.gpu_stages import Stages
-from tb_plugin.formats.perfetto.interned import Annotations, Interned, quoted, remember
+from tb_plugin.formats.perfetto.interned import Annotations, Interned, remember, text_json
 from tb_plugin.formats.perfetto.schema import BEGIN, END, AnnotationList, Launched, TorchTrace, TrackEvent
 from tb_plugin.formats.perfetto.skipped_packets import Unshown
 from tb_plugin.formats.perfetto.tracks import Track, Tracks, name_event
@@ -28,9 +28,10 @@ _MINUS_ONE = str(2**31 - 1)  # written by PyTorch for process or stream -1
 
 
 def base_time(packets: list[Any]) -> int | None:
-    """Returns the base time of PyTorch's JSON, None for a trace of another tool.
+    """Returns the base time of PyTorch's JSON, or None for a trace of another tool.
 
-    PyTorch writes it first, as equal values of two clocks that never agree on a real machine.
+    PyTorch writes it in the first packets, as equal values of two clocks. On a real machine, these clocks are never
+    equal.
     """
     if not packets or not packets[0].HasField("clock_snapshot"):
         return None
@@ -39,17 +40,15 @@ def base_time(packets: list[Any]) -> int | None:
 
 
 class _Description(NamedTuple):
-    """A track event without its annotations."""
-
     kind: int
     uuid: int
-    head: str  # start of its event, as JSON
+    head: str  # start of the event, as JSON
     launched: bytes
     is_complete: bool
 
 
 class TorchText:
-    """Turns the packets of PyTorch's trace into events, as JSON."""
+    """Converts PyTorch's packets to events as JSON."""
 
     def __init__(self, base_ns: int, log: IssueLog) -> None:
         self._base = base_ns
@@ -59,18 +58,18 @@ class TorchText:
         self.stages = Stages(base_ns, log)
         self._waiting = Waiting()
         self._ends: tuple[list[int], list[int]] = ([], [])  # times and tracks of unpaired ends
-        self._is_ending = False  # an end came after the last begin
+        self._is_ending = False  # whether the last packet was an end
         self._descriptions: dict[bytes, _Description] = {}
         self._others = Unshown(log)
 
     messages = TorchTrace
 
     def root(self) -> dict[str, Any]:
-        """Returns the metadata before the events."""
+        """Returns the metadata to write before the events."""
         return {BASE: self._base}
 
     def events(self, batch: list[Any]) -> Iterator[str]:
-        """Yields the events of some packets, as texts of one or more comma-separated events."""
+        """Yields the events of a batch of packets. Each text contains one or more events, separated by commas."""
         base, (ends, end_tracks) = self._base, self._ends
         annotations, description = self.interned.annotations.__getitem__, self._descriptions
         begun: list[tuple[int, int, str]] = []
@@ -79,7 +78,7 @@ class TorchText:
             if not raw:
                 yield from self._other(packet)
                 continue
-            # The bytes before the first annotation repeat in many begins, and are all of an end.
+            # The bytes before the first annotation are the same in many begins. An end has no other bytes.
             at = raw.find(_ANNOTATION)
             ahead = raw[:at] if at >= 0 else raw
             known = description.get(ahead) or self._learn(ahead)
@@ -116,20 +115,20 @@ class TorchText:
 
     @property
     def annotations(self) -> Annotations:
-        """Returns undecoded annotation -> member of a JSON object."""
+        """Returns the mapping from undecoded annotations to members of a JSON object."""
         return self.interned.annotations
 
     def body(self, start: int, description: _Description, raw: list[bytes]) -> str:
-        """Returns the event of a begin, as JSON without phase and duration."""
+        """Returns the event of a begin as JSON, without phase and duration."""
         args = ",".join(filter(None, map(self.annotations.__getitem__, raw)))
         return f'"ts":{start - self._base}e-3,{description.head}{args}}}'
 
     def place(self, uuid: int) -> tuple[str, str]:
-        """Returns process and thread of a track, as JSON."""
+        """Returns process and thread of a track as JSON."""
         return _place(self._tracks[uuid])
 
     def finish(self) -> Iterator[str]:
-        """Yields the events that need all packets."""
+        """Yields the events that require all packets."""
         yield from self._left()
         yield from self.stages.arrows()
         described = {}
@@ -140,11 +139,11 @@ class TorchText:
         self._others.report()
 
     def _paired(self) -> Iterator[str]:
-        """Yields ranges whose ends have arrived."""
+        """Yields the ranges whose ends have been read."""
         ends, tracks = self._ends
         texts, durations = self._waiting.ended(ends, tracks)
         yield ",\n".join(f'{{"ph":"X","dur":{dur}e-3,{text}}}' for dur, text in zip(durations, texts, strict=True))
-        if len(texts) < len(ends):  # not PyTorch's run layout: the rest is paired by time
+        if len(texts) < len(ends):  # not in PyTorch's order: the remaining ranges are matched by time
             yield from self._left()
             for time, uuid in zip(ends[len(texts) :], tracks[len(texts) :], strict=True):
                 pid, tid = _place(self._tracks[uuid])
@@ -158,8 +157,9 @@ class TorchText:
             yield f'{{"ph":"B",{text}}}'
 
     def _learn(self, ahead: bytes) -> _Description:
-        """Decodes the bytes before the annotations; they may be cut inside a number that looks like an annotation's
-        tag.
+        """Decodes the bytes before the annotations.
+
+        They may be incomplete, because a number can look like an annotation's tag.
         """
         try:
             event = TrackEvent.FromString(ahead)
@@ -168,7 +168,7 @@ class TorchText:
         return remember(self._descriptions, ahead, self._describe(event))
 
     def name_and_annotations(self, raw: bytes) -> tuple[_Description, list[bytes]]:
-        """Returns a track event and its annotations, in any order."""
+        """Decodes a track event. Returns its description and its undecoded annotations."""
         try:
             event = TrackEvent.FromString(raw)
         except DecodeError:
@@ -181,14 +181,14 @@ class TorchText:
         pid, tid = _place(self._tracks[event.track_uuid])
         if event.category_iids:
             category = interned.categories.get(event.category_iids[0], "")
-        else:  # in PyTorch only the profiler's overhead and device waits have no category
+        else:  # in PyTorch, only profiler overhead and device waits have no category
             category = "overhead" if pid == "-1" else "cuda_sync"
         name = interned.names.get(event.name_iid, f"(name {event.name_iid})")
-        head = f'"cat":{quoted(category)},"name":{quoted(name)},"pid":{pid},"tid":{tid},"args":{{'
+        head = f'"cat":{text_json(category)},"name":{text_json(name)},"pid":{pid},"tid":{tid},"args":{{'
         return _Description(event.type, event.track_uuid, head, event.launched, is_complete=True)
 
     def note_launched(self, raw: bytes, correlation: int) -> None:
-        """Notes the device work that a call launched, for work without a correlation of its own."""
+        """Stores the device work that a call launched, because some work has no correlation id."""
         try:
             event_ids = Launched.FromString(raw).event_ids
         except DecodeError:
@@ -212,7 +212,7 @@ class TorchText:
 
 
 def _all_annotations(raw: bytes) -> list[bytes] | None:
-    """Returns the annotations in these bytes, None if they contain anything else."""
+    """Returns the undecoded annotations in ``raw``, or None if it contains anything else."""
     try:
         found = list(AnnotationList.FromString(raw).annotations)
     except DecodeError:

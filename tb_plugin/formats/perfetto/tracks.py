@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.perfetto.interned import plain, quoted
+from tb_plugin.formats.perfetto.interned import clean_text, text_json
 
 _MAX_PARENTS = 16
 _UNITS = {1: "ns", 2: "", 3: "bytes"}  # units by Perfetto's number
@@ -19,14 +19,14 @@ _NOWHERE = "(no process)"
 
 
 class Track(msgspec.Struct, frozen=True):
-    """A track in Chrome's events; both ids are JSON."""
+    """Process and thread of a track. Both ids are JSON."""
 
     pid: str
     tid: str
 
 
 class CounterTrack(msgspec.Struct, frozen=True):
-    """Facts about a counter's values."""
+    """Name, process and scaling of a counter."""
 
     uuid: int
     pid: str  # JSON
@@ -37,7 +37,7 @@ class CounterTrack(msgspec.Struct, frozen=True):
 
 
 class Tracks:
-    """All tracks of a trace by number. All descriptions must be added before the first lookup."""
+    """All tracks of a trace by id. Add all descriptions before the first lookup."""
 
     def __init__(self, log: IssueLog) -> None:
         self._counters: dict[int, CounterTrack] = {}
@@ -46,7 +46,7 @@ class Tracks:
         self._tracks: dict[int, Track] = {}
 
     def add(self, descriptor: Any) -> None:
-        """Adds a description; a later one replaces an earlier one."""
+        """Adds a track description. It replaces an earlier one."""
         self._descriptors[descriptor.uuid] = descriptor
 
     def __getitem__(self, uuid: int) -> Track:
@@ -56,48 +56,51 @@ class Tracks:
         return track
 
     def counter(self, uuid: int) -> CounterTrack:
-        """Returns the facts about a counter."""
+        """Returns the description of a counter."""
         known = self._counters.get(uuid)
         if known is None:
             known = self._counters[uuid] = self._counter(uuid)
         return known
 
     def names(self) -> Iterator[tuple[str, Track, str]]:
-        """Yields naming events of processes and threads: event, track and name."""
+        """Yields events that name processes and threads: event name, track and name."""
         for uuid, descriptor in self._descriptors.items():
             if descriptor.HasField("counter"):
                 continue
             is_process = descriptor.HasField("process")
             builtin_name = descriptor.process.name if is_process else descriptor.thread.name
-            # A process name may be its command line: Chromium's options take a page.
-            if name := plain(builtin_name, self._log).partition(" --")[0] or self._name(descriptor):
+            # Chromium writes the whole command line as the process name; its options are removed.
+            if name := clean_text(builtin_name, self._log).partition(" --")[0] or self._name(descriptor):
                 yield "process_name" if is_process else "thread_name", self[uuid], name
 
     def _name(self, descriptor: Any) -> str:
-        return plain(descriptor.name or descriptor.static_name or descriptor.atrace_name, self._log)
+        return clean_text(descriptor.name or descriptor.static_name or descriptor.atrace_name, self._log)
 
     def _counter(self, uuid: int) -> CounterTrack:
         descriptor = self._descriptors.get(uuid)
         pid = self[uuid].pid
         if descriptor is None:
-            return CounterTrack(uuid, pid, quoted(f"counter {uuid}"))
+            return CounterTrack(uuid, pid, text_json(f"counter {uuid}"))
         counter = descriptor.counter
         builtin_name, implied = _BUILT_IN.get(counter.type, (f"counter {uuid}", ""))
         name = self._name(descriptor) or builtin_name
         if thread := self._thread_of(descriptor):
             name += f", thread {thread}"
-        unit = plain(counter.unit_name, self._log) or _UNITS.get(counter.unit, implied)
+        unit = clean_text(counter.unit_name, self._log) or _UNITS.get(counter.unit, implied)
         return CounterTrack(
             uuid,
             pid,
-            quoted(f"{name} ({unit})" if unit else name),
+            text_json(f"{name} ({unit})" if unit else name),
             counter.unit_multiplier or 1,
             counter.is_incremental,
             counter.type == _THREAD_TIME,
         )
 
     def _thread_of(self, descriptor: Any) -> str:
-        """Returns the thread of a counter: Chrome's counters belong to processes only."""
+        """Returns the thread of a counter, or "".
+
+        It is appended to the name, because Chrome's counters have only a process.
+        """
         parent = self._descriptors.get(descriptor.parent_uuid) if descriptor.parent_uuid else None
         return str(parent.thread.tid) if parent is not None and parent.HasField("thread") else ""
 
@@ -105,7 +108,7 @@ class Tracks:
         descriptor = self._descriptors.get(uuid)
         if descriptor is not None and descriptor.HasField("thread"):
             return Track(str(descriptor.thread.pid), str(descriptor.thread.tid))
-        return Track(self._process_of(descriptor), quoted(f"track {len(self._tracks) + 1}"))
+        return Track(self._process_of(descriptor), text_json(f"track {len(self._tracks) + 1}"))
 
     def _process_of(self, descriptor: Any) -> str:
         for _ in range(_MAX_PARENTS):
@@ -115,9 +118,9 @@ class Tracks:
                 if descriptor.HasField(kind):
                     return str(getattr(descriptor, kind).pid)
             descriptor = self._descriptors.get(descriptor.parent_uuid) if descriptor.parent_uuid else None
-        return quoted(_NOWHERE)
+        return text_json(_NOWHERE)
 
 
 def name_event(event: str, pid: str, tid: str, name: str) -> str:
     """Returns the event that names a process or thread, as JSON."""
-    return f'{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{{"name":{quoted(name)}}}}}'
+    return f'{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{{"name":{text_json(name)}}}}}'

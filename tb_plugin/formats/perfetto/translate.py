@@ -1,6 +1,6 @@
-"""Perfetto packets as a source of Chrome's JSON.
+"""Perfetto packets, presented as a file of Chrome's JSON.
 
-Readers of that JSON give the events their meaning (docs/decisions/0017-packets-become-chrome-json.md).
+The JSON readers interpret the events (docs/decisions/0017-packets-become-chrome-json.md).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tb_plugin.formats.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
 CHOOSE = "Choose a trace that PyTorch or Perfetto wrote."
 _PIECE_CHARS = 4 << 20
-_FIRST_PASS_SHARE = 0.2  # share of the first pass in the work
+_FIRST_PASS_SHARE = 0.2  # share of the first pass in the progress
 
 
 class Translated:
-    """A source of one JSON file. Its fields are complete after the read."""
+    """A source with one JSON file. Its counts are complete after the read."""
 
     def __init__(self, source: Source, chunk_bytes: int, progress: Progress) -> None:
         self.log = IssueLog()
@@ -43,22 +43,22 @@ class Translated:
         self._progress = progress
         self._state = ReadState(0.0, 0, {})
         self._fraction = 0.0
-        self._done, self._share = 0.0, 0.0  # share of the work before the current pass, and share of that pass
+        self._done, self._share = 0.0, 0.0  # progress before the current pass, and share of the current pass
         self._text = self._converter()
         self._done, self._share = self._share, 1.0 - self._share
 
     @property
     def is_of_torch(self) -> bool:
-        """Returns True for PyTorch's own events."""
+        """Returns True for traces of PyTorch."""
         return isinstance(self._text, TorchText)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Returns the metadata before the events."""
+        """Returns the metadata that precedes the events."""
         return self._text.root()
 
     def take_columns(self, reading: Reading) -> None:
-        """Passes a PyTorch trace on as columns. Raises Malformed if it differs from PyTorch's layout."""
+        """Passes a PyTorch trace to ``reading`` as columns. Raises Malformed if it differs from PyTorch's layout."""
         with no_garbage_collection(), self._opened(self.log, TorchTrace) as (stream, packets):
             columns = TorchColumns(self.metadata[BASE], reading, self.log)
             for text, ends, offset in packets.texts():
@@ -70,23 +70,23 @@ class Translated:
 
     @property
     def base_ns(self) -> int | None:
-        """Returns time 0 as a time since 1970, None if unknown or part of the JSON."""
+        """Returns time 0 of the trace in nanoseconds since 1970. None if unknown, or if the JSON contains it."""
         return self._text.base_ns if isinstance(self._text, ToolText) else None
 
     def names(self) -> Sequence[str]:
-        """Returns the name of the file."""
+        """Returns the file's name."""
         return [self._name]
 
     def open(self, name: str) -> BinaryIO:
-        """Returns the text; call once."""
+        """Returns the JSON as a file. Call it once."""
         return cast(BinaryIO, io.BufferedReader(_PieceFile(self._pieces()), io.DEFAULT_BUFFER_SIZE))
 
     def size(self, name: str) -> int:
-        """Returns 1: the length of the text is unknown."""
+        """Returns 1, because the length of the JSON is unknown."""
         return 1
 
     def report_progress(self, state: ReadState) -> None:
-        """Serves as the Progress of the JSON reader; the fraction becomes that of the packets."""
+        """Forwards the progress of the JSON reader, with the fraction of packets read."""
         self._state = state
         self._progress(replace(state, fraction=self._fraction))
 
@@ -101,7 +101,10 @@ class Translated:
             yield stream, Packets(stream, self._chunk_bytes, log, messages)
 
     def _converter(self) -> TorchText | ToolText:
-        """Returns the converter. Raises UnreadableTrace without packets, StorageError and what the progress raises."""
+        """Returns the converter for this trace.
+
+        Raises UnreadableTrace without packets, StorageError, and any progress error.
+        """
         with self._opened(IssueLog()) as (stream, packets):
             batches = packets.batches()
             first = next(batches, None)
@@ -131,7 +134,7 @@ class Translated:
                     written += len(events)
                     if written > BOMB_BYTES and written > BOMB_RATIO * stream.file_bytes:
                         raise UnreadableTrace(
-                            f"The events expand to more than {BOMB_RATIO} times the size of the file; no trace does.",
+                            f"The events take over {BOMB_RATIO} times the file size, which is impossible for a trace.",
                             do="Record a new trace.",
                         )
             last = separator + ",\n".join(text.finish())
@@ -140,7 +143,7 @@ class Translated:
 
 
 def _merged_events(events: Iterable[str]) -> Iterator[str]:
-    """Joins non-empty events into pieces of about _PIECE_CHARS characters: each event may repeat a long name."""
+    """Joins events into texts of about _PIECE_CHARS characters. Skips empty events."""
     piece: list[str] = []
     size = 0
     for event in filter(None, events):

@@ -1,7 +1,7 @@
 """Vectorised decoding of protobuf fields.
 
-One numpy step decodes the k-th field of all messages. Traces have millions of begins and ends, and an object per
-message and field would cost more than their processing.
+Each numpy step decodes the k-th field of all messages. Traces have millions of begins and ends, so an object per
+message and field would be too slow.
 """
 
 from __future__ import annotations
@@ -15,33 +15,32 @@ Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
-PADDING = bytes(16)  # must follow the messages: a truncated field is read beyond its end, then refused
-_MAX_VARINT_BYTES = 10  # bytes of a number
-_MAX_FIELDS = 512  # fields per message; messages with more are decoded another way
+PADDING = bytes(16)  # must follow the messages, because a truncated field is read beyond its end before it is refused
+_MAX_VARINT_BYTES = 10  # maximum bytes of a number
+_MAX_FIELDS = 512  # maximum number of fields per message; otherwise the slow path is used
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Malformed(Exception):
-    """A message contains something that is not a field, or too many fields."""
+    """A message contains an invalid field, or too many fields."""
 
 
 class Fields(msgspec.Struct, frozen=True, eq=False):
-    """Fields of messages, sorted by position within the message, then by message."""
+    """Fields of messages, sorted by index within the message, then by message."""
 
     message: Int64
     number: Int64
-    value: Int64  # of integers
+    value: Int64  # value of integer fields
     begin: Int64
-    end: Int64  # position of bytes; ``begin`` is -1 for other fields
+    end: Int64  # end of byte fields; ``begin`` is -1 for other fields
 
     def of(self, number: int) -> Fields:
-        """Returns the fields of one number."""
         chosen = np.flatnonzero(self.number == number)
         return Fields(*(column[chosen] for column in astuple(self)))
 
 
 def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
-    """Returns the fields of messages in ``data``. Raises Malformed."""
+    """Decodes the fields of messages in ``data``. Raises Malformed."""
     found: list[tuple[Int64, ...]] = []
     message = np.flatnonzero(begin < end)
     at, last = begin[message], end[message]
@@ -59,7 +58,7 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
             after = np.where(wide, at + 8, np.where(wire == _FIXED32, at + 4, after))
             if not (is_bytes | wide | (wire == _FIXED32) | ~odd).all() or (is_bytes & (value < 0)).any():
                 raise Malformed
-        if ((after > last) | (after <= at)).any():  # the sum with a huge length is negative
+        if ((after > last) | (after <= at)).any():  # a huge length overflows, which makes the sum negative
             raise Malformed
         found.append((message, tag >> 3, value, start, after))
         more = after < last
@@ -72,13 +71,13 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
     return Fields(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
-def contents(data: UInt8, at: Int64) -> Int64:
-    """Returns the start of the content of byte fields, whose one-byte tags are ``at`` these positions."""
+def content_start(data: UInt8, at: Int64) -> Int64:
+    """Returns the start of the content of byte fields. ``at``: offsets of their one-byte tags."""
     return _varints(data, at + 1)[1]
 
 
 def _varints(data: UInt8, at: Int64) -> tuple[Int64, Int64]:
-    """Returns the numbers at some positions, and their ends."""
+    """Returns the numbers at the given offsets, and their ends."""
     byte = data[at]
     value = (byte & 127).astype(np.int64)
     after = at + 1

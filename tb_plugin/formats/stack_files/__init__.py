@@ -18,7 +18,7 @@ def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for JSON of speedscope or with stacks by number, and for lines of frames before a number."""
+    """Returns True for speedscope's JSON, for JSON with stacks by graph node, and for folded stacks."""
     from tb_plugin.formats.stack_files.folded import is_folded
     from tb_plugin.formats.stack_files.nodes import is_by_node
     from tb_plugin.formats.stack_files.speedscope import SCHEMA
@@ -32,7 +32,7 @@ FORMATS = (
     FormatEntry(
         __name__,
         READER_ID,
-        "File of stacks",
+        "Stack file",
         order=110,
         raw="tb_plugin.model.stack_profile:StackProfile",
         endings=ENDINGS,

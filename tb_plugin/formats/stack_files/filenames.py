@@ -1,4 +1,4 @@
-"""Stack file names: candidates, and what the numbers count."""
+"""Stack file names: candidates, and units of their values."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ _NAME = re.compile(
     r"(?s)^(?P<worker>.+?)(?P<ending>\.folded(?:\.txt)?|\.collapsed(?:\.txt)?|\.stacks(?:\.txt)?|\.speedscope(?:\.json)?|\.json|\.txt)"
     r"(?:\.gz|\.zst)?\Z"
 )  # fmt: skip
-# words in names with a common extension
+# words that identify stack files with a common extension
 _STACK_WORDS = re.compile(r"(?i)stacks?(?:[^a-z]|$)|flame|folded|collapsed|self_\w+_time_total")
-_BY_NODE = re.compile(r"(?i)[-_.](?:kernel_)?py_stacks$")  # ending of stacks by graph node, after the worker
+_BY_NODE = re.compile(
+    r"(?i)[-_.](?:kernel_)?py_stacks$"
+)  # end of the file name of stacks by graph node, after the worker
 _METRIC = re.compile(r"self_(?P<device>[a-z]+)_time_total")
-# names of exports from the page: integer nanoseconds
+# names of files exported from the page, with integer nanoseconds
 _PAGE_EXPORT = re.compile(r"\.(?P<weight>host|device)\.folded\.txt(?:\.gz|\.zst)?\Z")
 _DEVICES = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA"}
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the uncertain candidate of a path, None for other extensions.
+    """Returns an uncertain candidate, or None for other extensions.
 
-    Any text may end in .txt: without a word for stacks in the name, a refused file is not listed as skipped.
+    A .txt file without a stack-related word in its name is quiet: if it is not a stack file, it is not listed as
+    skipped.
     """
     name = PurePosixPath(path).name
     match = _NAME.match(name)
@@ -43,7 +46,7 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def counted_by(name: str) -> tuple[Counted, str, int]:
-    """Returns the unit of a folded file by its name, a title, and the factor for its numbers."""
+    """Returns unit, title and scale of the values in a folded file, based on its name."""
     if found := _PAGE_EXPORT.search(name):
         return "ns", f"{found['weight'].capitalize()} time", 1
     if found := _METRIC.search(name):

@@ -1,6 +1,6 @@
 """Folded stacks: lines of ``outermost;...;innermost value``.
 
-The last blank separates stack and value; equal stacks are summed.
+The last space separates stack and value. Equal stacks are summed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MOST = 2**53  # larger values are skipped: floats would not be exact
 _LINE = r"^(?P<stack>.*[^ \t])[ \t]+(?P<value>\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?)$"
 _INTEGER = r"^[0-9]{1,15}$"
 _VALUE = re.compile(rb"\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?\Z")
-_EXAMINED_LINES = 50  # lines of the head that are examined
+_EXAMINED_LINES = 50  # maximum number of lines to examine
 _BATCH = 8 * 1024 * 1024
 
 
 class Folded(msgspec.Struct, frozen=True, eq=False):
-    """Distinct stacks as text, and their values. ``lines`` counts the stacks of the file."""
+    """Distinct stacks as text, and their values. ``lines``: number of lines with a stack."""
 
     stacks: pa.Array
     values: np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -34,21 +34,21 @@ class Folded(msgspec.Struct, frozen=True, eq=False):
 
 
 def is_folded(head: bytes) -> bool:
-    """Returns True if most lines of the head end in a number, and one of those has frames.
+    """Returns True if most lines end in a number, and at least one of these has several frames.
 
-    Other lines are skipped and counted when the file is read: one bad line is no reason to refuse the file.
+    A few other lines are allowed; they are skipped and logged when the file is read.
     """
     lines = head.replace(b"\r\n", b"\n").split(b"\n")
     whole = lines[:-1] if len(lines) > 1 else lines
     examined = [line for line in whole[:_EXAMINED_LINES] if line.strip() and not line.startswith(b"#")]
-    # One regular expression for a whole line would try its blanks one by one, and a line may be as long as the head.
+    # One regular expression per line would try each space in turn, which is too slow for long lines.
     parts = [line.rsplit(None, 1) for line in examined]
     good = [part[0] for part in parts if len(part) == 2 and _VALUE.match(part[1])]
     return 2 * len(good) > len(examined) and any(b";" in line for line in good)
 
 
 def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> Folded:
-    """Returns the stacks of a text; other lines are counted."""
+    """Reads all stacks. Other lines are skipped and logged."""
     lines = _Lines(log)
     rest = head
     while True:
@@ -65,7 +65,7 @@ def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog
             return lines.finished()
 
 
-_TOO_LONG = "lines of over a megabyte were skipped"
+_TOO_LONG = "lines longer than one megabyte were skipped"
 
 
 def _after_line(stream: TextStream, size: int) -> bytes:
@@ -76,12 +76,12 @@ def _after_line(stream: TextStream, size: int) -> bytes:
     return b""
 
 
-# stacks, integer values, and the fractions to add
+# stack, integer part and fractional part of its value
 _NOTHING = pa.schema({"stack": pa.large_string(), "value": pa.int64(), "part": pa.float64()})
 
 
 class _Lines:
-    """The stacks so far, merged in batches."""
+    """Collects stacks, merged in batches."""
 
     def __init__(self, log: IssueLog) -> None:
         self._log = log
@@ -121,7 +121,7 @@ class _Lines:
 
     def finished(self) -> Folded:
         table = _summed(self._tables)
-        # Rounded once, half up: rounding each line would change the sum.
+        # Only the sum is rounded (half up), because rounding each line would change the sum.
         values = table["value"].to_numpy() + np.floor(table["part"].to_numpy() + 0.5).astype(np.int64)
         return Folded(table["stack"].combine_chunks(), values, self._lines, self._total)
 
@@ -131,7 +131,7 @@ class _Lines:
 
 
 def _summed(tables: list[pa.Table]) -> pa.Table:
-    """Merges equal stacks, in the order of first appearance."""
+    """Sums the values of equal stacks. Stacks are in order of first appearance."""
     table = pa.concat_tables(tables)
     # Hashing the texts once is faster than Arrow's group_by.
     encoded = table["stack"].combine_chunks().dictionary_encode()

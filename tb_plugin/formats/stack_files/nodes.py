@@ -1,6 +1,6 @@
-"""Stacks by graph node, as ``torch.cuda`` dumps them.
+"""Stacks by CUDA graph node, as ``torch.cuda`` dumps them.
 
-The file is an object that maps decimal ids to multi-line texts.
+The file is an object that maps decimal node ids to multi-line texts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOOKS = re.compile(
 
 
 class Nodes(msgspec.Struct, frozen=True, eq=False):
-    """The calls of all nodes as places; a place counts the nodes launched in it."""
+    """The calls that launched nodes. The value of a call is the number of nodes launched directly in it."""
 
     names: pa.Array
     places: Places
@@ -35,12 +35,12 @@ class Nodes(msgspec.Struct, frozen=True, eq=False):
 
 
 def is_by_node(head: bytes) -> bool:
-    """Returns True for an object whose first key is a number and whose first text starts with a line of code."""
+    """Returns True for an object whose first key is a number and whose first value starts with a source line."""
     return _LOOKS.match(head) is not None
 
 
 def read_nodes(data: bytes, log: IssueLog) -> Nodes:
-    """Returns the stacks of a document. Raises UnreadableTrace for a damaged one."""
+    """Reads the stacks of all nodes. Raises UnreadableTrace if the file is damaged."""
     try:
         found: dict[str, Any] = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -48,7 +48,7 @@ def read_nodes(data: bytes, log: IssueLog) -> Nodes:
     names: dict[str, int] = {}
     stacks, bad = node_stacks(found, lambda text: names.setdefault(text[:MAX_TEXT], len(names)))
     if bad:
-        text = "entries that are not a node with its stack were skipped"
+        text = "entries that are not a node and its stack were skipped"
         log.add("bad_node", "dropped", count=bad, text=text)
     scopes = stacks.scopes
     own = np.bincount(stacks.scope, minlength=len(scopes)).astype(np.int64)
@@ -61,12 +61,12 @@ _ID_LIMIT = 2**63
 
 
 def node_stacks(stacks: Mapping[str, Any], text_id: Callable[[str], int]) -> tuple[NodeStacks, int]:
-    """Returns the calls of each node, and the number of entries whose key is not a number or whose value is not a text.
+    """Returns the stack of each node, and the number of invalid entries.
 
     ``stacks`` maps decimal node ids to lines ``file:line:function``, innermost call first. ``text_id`` returns the
-    string id of a text. Calls have the form of a trace: ``file(line): function``.
+    string id of a text. Calls are formatted as in traces: ``file(line): function``.
     """
-    calls: dict[tuple[int, str], int] = {}  # by the position of the outer call, and the line
+    calls: dict[tuple[int, str], int] = {}  # key: index of the calling call, and the line
     known: dict[str, int] = {}
     found: dict[int, int] = {}
     for key, text in stacks.items():

@@ -1,4 +1,4 @@
-"""The Reader of stack files: folded text and speedscope's JSON."""
+"""Reader for stack files: folded text and speedscope's JSON."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ _WITHOUT_BLANKS = (
     (r"^<built-in_(method|function)_", r"<built-in \1 "),
     (r"^(<built-in method .+)_of_(.+)_object>$", r"\1 of \2 object>"),
 )
-"""Substitutions that turn names into those of traces: no object addresses, and blanks instead of export_stacks'
-underscores.
+"""Substitutions that restore names as in traces.
+
+They remove object addresses, and restore the spaces that export_stacks replaced by underscores.
 """
-_MEMORY = r"^stream_\d+$"  # outermost frame of collapsed snapshots of torch.cuda._memory_viz, whose numbers are bytes
-_NO_STACKS = "No line is a stack and a number. Remove the file from the log directory."
+_MEMORY = r"^stream_\d+$"  # outermost frame in collapsed snapshots of torch.cuda._memory_viz; their values are bytes
+_NO_STACKS = "No line contains a stack and a number. Remove the file from the log directory."
 _BLOCK_BYTES = 1024 * 1024
 
 
@@ -43,11 +44,11 @@ class StackFilesReader(DeclaredReader, entry=FORMATS[0]):
     """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> StackProfile:
-        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             profile = _read(source.names()[0], stream, options.chunk_bytes, log)
@@ -76,9 +77,7 @@ def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     found = read_nodes(_all(head, stream), log)
     if not len(found.places.label):
         raise UnreadableTrace("The file contains no stacks.", do="Dump them again.")
-    profile = _profile(
-        found.names, found.places, ("",), found.node_count, "nodes", "Nodes of graphs", stream, log, True
-    )
+    profile = _profile(found.names, found.places, ("",), found.node_count, "nodes", "Graph nodes", stream, log, True)
     return replace(profile, node=found.stacks.node, node_place=found.stacks.scope)
 
 
@@ -106,7 +105,7 @@ def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: I
     counted, what, scale = counted_by(name)
     frames = pc.split_pattern(found.stacks, ";")
     names = pc.if_else(pc.equal(frames.values, ""), "(no name)", frames.values)
-    # export_stacks writes a blank only before the number
+    # export_stacks writes no spaces except before the number
     names = _renamed(names, _WITH_BLANKS if pc.any(pc.match_substring(names, " ")).as_py() else _WITHOUT_BLANKS)
     encoded = names.dictionary_encode()
     first = frames.offsets.to_numpy().astype(np.int64)
@@ -156,7 +155,7 @@ def _profile(
     return StackProfile(names, places, threads, report.events_loaded, counted, what, report)
 
 
-# issues of items that were dropped before they were counted
+# codes of items that were dropped before they were counted
 _UNCOUNTED = (
     "unreadable_event",
     "event_too_large",

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.stack_profile import (
     MAX_DEPTH,
     Counted,
@@ -42,7 +42,7 @@ _UNITS: dict[str, tuple[Counted, float, str]] = {
 }
 _MAX_NUMBER = 2.0**61
 MOST_IN_ALL = 2.0**62  # larger sums might overflow
-_DEEP = f"frames deeper than {MAX_DEPTH:,} count towards their parent"
+_DEEP = f"frames deeper than {MAX_DEPTH:,} are attributed to their parent"
 _IMPOSSIBLE = "times more than a year from the others, and samples longer than a year, were skipped"
 _JSON = json.JSONDecoder()
 
@@ -69,7 +69,7 @@ class _Profile(Struct):
 
 
 class Profiles(msgspec.Struct, frozen=True, eq=False):
-    """The places of all profiles; ``seen`` counts samples and events of the file, including dropped ones."""
+    """The merged stacks of all profiles. ``event_count``: samples and events in the file, including skipped ones."""
 
     names: pa.Array
     places: Places
@@ -81,7 +81,7 @@ class Profiles(msgspec.Struct, frozen=True, eq=False):
 
 
 def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
-    """Returns the stacks of a document. Raises UnreadableTrace if there are none."""
+    """Reads all profiles of a document. Raises UnreadableTrace if it contains none."""
     frames, profiles, is_complete = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
     names = [_name(frame) for frame in frames]
     threads: list[str] = []
@@ -98,7 +98,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
             continue
         counted, scale, what = _UNITS.get(profile.unit, ("value", 1, ""))
         if counted not in units and units:
-            text = f"profiles with another unit than the first ({next(iter(units))}) were skipped"
+            text = f"profiles with a different unit than the first one ({next(iter(units))}) were skipped"
             log.add("several_units", "dropped", text=text)
             continue
         units[counted] = what
@@ -115,7 +115,10 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
 
 
 def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
-    """Returns frames and profiles; a damaged document gives those before the damage."""
+    """Returns frames, profiles, and whether the document is complete.
+
+    From a damaged one, reads the part before the damage.
+    """
     try:
         root = msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -133,7 +136,7 @@ def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
 
 
 def _items(text: str, opening: str) -> tuple[list[Any], int]:
-    """Returns the readable objects of a list, and the end position."""
+    """Returns the readable objects of a list, and the offset after them."""
     begin = re.search(opening, text)
     at = begin.end() if begin else len(text)
     found: list[Any] = []
@@ -143,7 +146,7 @@ def _items(text: str, opening: str) -> tuple[list[Any], int]:
             found.append(item)
     except (ValueError, RecursionError):
         pass
-    return storable(found, text.encode(errors="replace"), numbers=False), at
+    return to_storable(found, text.encode(errors="replace"), numbers=False), at
 
 
 _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
@@ -169,7 +172,7 @@ def _converted(raw: Any, log: IssueLog) -> _Profile | None:
 
 
 def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Returns samples with their weights; without weights, each counts once."""
+    """Returns the stacks of a sampled profile. Without weights, each sample has weight 1."""
     length = np.fromiter(map(len, profile.samples), np.int64, len(profile.samples))
     total = int(length.sum())
     frame = np.fromiter(map(_small, chain.from_iterable(profile.samples)), np.int64, total)
@@ -180,7 +183,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
         np.repeat(np.arange(len(length)), length)[(frame < 0) | (frame >= frames)], minlength=len(length)
     )
     long = good & (value > YEAR) & (_UNITS.get(profile.unit, ("value", 1, ""))[0] == "ns")
-    if long.all():  # then nothing shows which are wrong
+    if long.all():  # without a plausible sample, wrong ones cannot be identified
         long[:] = False
     if long.any():
         log.add("impossible_time", "dropped", count=int(long.sum()), text=_IMPOSSIBLE)
@@ -195,7 +198,10 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
 
 
 def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Returns flags of impossible times, as in a trace; other units have none."""
+    """Returns a boolean mask of implausible times, by the same rule as in a trace.
+
+    All False for units other than time.
+    """
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
         return np.zeros(len(at), np.bool_)
@@ -203,12 +209,15 @@ def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> np
 
 
 def _small(number: int) -> int:
-    """Returns a position, -1 for an invalid one."""
+    """Returns an index; -1 = invalid."""
     return number if 0 <= number < 2**31 else -1
 
 
 def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Returns frames that open and close: the time between two events belongs to the innermost open frame."""
+    """Returns the stacks of an evented profile.
+
+    The time between two events is attributed to the innermost open frame.
+    """
     events = profile.events
     at, good = _scaled([event.at for event in events], scale)
     opens = np.fromiter((event.type == "O" for event in events), np.bool_, len(events))
@@ -218,14 +227,14 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     far = _impossible(profile, at, good)
     good &= ~far
     at, opens, frame = at[good], opens[good], frame[good]
-    # A close without an open frame is skipped: it would lower the depth below its minimum.
+    # A close event without an open frame is skipped, because it would make the depth negative.
     least = np.minimum.accumulate(np.minimum(np.cumsum(np.where(opens, 1, -1)), 0)) if len(opens) else at
     real = np.diff(least, prepend=0) == 0
     at, opens, frame = at[real], opens[real], frame[real]
     if far.any():
         log.add("impossible_time", "dropped", count=int(far.sum()), text=_IMPOSSIBLE)
     if lost := int((~good & ~far).sum() + (~real).sum()):
-        log.add("bad_event", "dropped", count=lost, text="events that open or close no frame were skipped")
+        log.add("bad_event", "dropped", count=lost, text="events that neither open nor close a frame were skipped")
     end = at[-1:]
     depth = np.cumsum(np.where(opens, 1, -1))
     level = np.where(opens, depth, depth + 1)
@@ -250,10 +259,10 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     closed = np.flatnonzero(~opens)
     crossing = frame[closed] != frame[_latest(rows, level, level[closed], closed)]
     if crossing.any():
-        text = "frames closed in the wrong order end with the innermost open frame"
+        text = "frames closed in the wrong order were ended together with the innermost open frame"
         log.add("crossing_frames", "repaired", count=int(crossing.sum()), text=text)
     top = _latest(rows, level, depth, place)
-    own = np.zeros(len(at) + 1, np.int64)  # the last element takes the time without open frames
+    own = np.zeros(len(at) + 1, np.int64)  # the last element receives the time without open frames
     np.add.at(own, top, np.diff(at, append=np.maximum(end, at[-1:])))
     parent = _latest(rows, level, level[rows] - 1, rows)
     number = np.append(np.cumsum(opens) - 1, -1)
@@ -264,7 +273,7 @@ _KINDS = {"sampled": _sampled, "evented": _evented}
 
 
 def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
-    """Returns the last opening event (``rows``) at a level up to a position, for many; -1 at level 0."""
+    """Returns the last opening event (of ``rows``) at level ``wanted`` up to index ``until``; -1 at level 0."""
     size = len(level) + 1
     order = np.lexsort((rows, level[rows]))
     keys = level[rows][order] * size + rows[order]
@@ -273,11 +282,11 @@ def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
 
 
 def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Returns numbers times a scale as integers, and which of them are valid."""
+    """Returns values times ``scale`` as integers, and a boolean mask of the valid ones."""
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)
-    with np.errstate(over="ignore"):  # such a number is skipped
+    with np.errstate(over="ignore"):  # such numbers are skipped
         real = np.array([float(value) for value in values], np.float64) * scale
     good = np.isfinite(real) & (np.abs(real) < _MAX_NUMBER)
     return np.rint(np.where(good, real, 0)).astype(np.int64), good

@@ -18,10 +18,10 @@ from tb_plugin.model.trace import links, recorded_arrows, tree
 from tb_plugin.model.trace.extra_columns import blocks_from, moved_columns
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.lanes import lanes
-from tb_plugin.model.trace.merged_processes import separated
-from tb_plugin.model.trace.order import kinds, plausible, sort
-from tb_plugin.model.trace.overflow import clipped, report_with_overflow
-from tb_plugin.model.trace.quarantine import counters_of, memory_of, set_aside, sized, totals_of
+from tb_plugin.model.trace.merged_processes import separate_processes
+from tb_plugin.model.trace.order import kinds, sort, split_by_plausibility
+from tb_plugin.model.trace.overflow import clip_overflows, report_with_overflow
+from tb_plugin.model.trace.quarantine import counters_of, memory_of, set_aside, totals_of, without_impossible_numbers
 from tb_plugin.model.trace.rows import Nests, Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, MatrixUse, of_kind
 from tb_plugin.model.trace.step_sources import steps_in
@@ -36,7 +36,7 @@ from tb_plugin.model.trace.table import (
     Track,
     Window,
 )
-from tb_plugin.model.trace.window import coverage, inside, without_outside
+from tb_plugin.model.trace.window import coverage, rows_inside, without_outside
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -56,10 +56,10 @@ def assemble(raw: RawTrace) -> TraceTable:
     Takes n log n time in the number of rows. The function is long because most of it lists columns in the order
     they are computed.
     """
-    merged = separated(raw)
+    merged = separate_processes(raw)
     raw = merged.raw
-    kept, aside = plausible(raw)
-    kept, outside = inside(raw, kept)
+    kept, aside = split_by_plausibility(raw)
+    kept, outside = rows_inside(raw, kept)
     order = kept[sort(raw, kept)]
     origin = _origin(raw, order)
     tracks, track = _tracks(raw, order, merged.process)
@@ -75,7 +75,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         external_id=raw.external_id[order],
         process=None if merged.process is None else merged.process[order],
     )
-    rows, cut = clipped(recorded)
+    rows, cut = clip_overflows(recorded)
     position = places_of(order, len(raw.start_ns))
     operators = _moved(raw.operators, position)
     python = _moved(raw.python, position)
@@ -122,7 +122,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         devices=devices,
         operators=operators,
         python=python,
-        device_args=sized(_moved(raw.device_args, position)),
+        device_args=without_impossible_numbers(_moved(raw.device_args, position)),
         collectives=_moved(raw.collectives, position),
         clipped=cut,
         calls=raw.calls,
@@ -255,7 +255,7 @@ def _operators(rows: Rows, nests: Nests) -> Int32:
 
 
 def _innermost(rows: Rows, members: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
-    found = tree.innermost(rows.track[members], rows.start[members], rows.end[members], parent, at_track, at)
+    found = tree.innermost_at(rows.track[members], rows.start[members], rows.end[members], parent, at_track, at)
     return _globally(found, members)
 
 

@@ -104,7 +104,7 @@ class ReportedSteps(msgspec.Struct, frozen=True, eq=False):
 
 
 # Value of a total if only a release was recorded, so that the allocated bytes are unknown.
-ONLY_RELEASED = -2
+RELEASE_WITHOUT_ALLOCATION = -2
 
 
 class ReportedMemory(msgspec.Struct, frozen=True, eq=False):

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.groupby import numbered, stable_order
+from tb_plugin.lib.groupby import number_groups, stable_order
 from tb_plugin.model.trace import tree
 
 Int64 = npt.NDArray[np.int64]
@@ -21,7 +21,7 @@ def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: I
     that operations never share a lane.
     """
     level = tree.nest(operation.astype(np.int32), start, end).depth.astype(np.int64)
-    number, count = numbered(operation)
+    number, count = number_groups(operation)
     first = np.full(count, len(start), np.int64)
     np.minimum.at(first, number, np.arange(len(start)))
     last = np.zeros(count, np.int64)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.model.trace.periodicity import scattered
+from tb_plugin.model.trace.periodicity import hash_numbers
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.strings import StringTable
@@ -49,7 +49,7 @@ def launches_of(rows: Rows, launch: Int32, strings: StringTable, track: int | No
     by = launch[kernels].astype(np.int64)
     order = np.argsort(by, kind="stable")
     row, first, count = np.unique(by[order], return_index=True, return_counts=True)
-    token = np.add.reduceat(scattered(_names(rows.name[kernels[order]], strings)), first)
+    token = np.add.reduceat(hash_numbers(_names(rows.name[kernels[order]], strings)), first)
     start, end = rows.start[row], rows.end[row]
     pause = np.concatenate(([0], np.maximum(0, start[1:] - end[:-1])))
     every = launch[rows.of(*DEVICE_WORK)]

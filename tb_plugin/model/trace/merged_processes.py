@@ -45,7 +45,7 @@ class Merged(msgspec.Struct, frozen=True, eq=False):
     process: Int32 | None = None
 
 
-def separated(raw: RawTrace) -> Merged:
+def separate_processes(raw: RawTrace) -> Merged:
     """Separates the processes of a merged trace. Other traces are returned without processes."""
     if raw.is_external_id_sure:  # such ids do not come from a framework
         return Merged(raw)

@@ -47,7 +47,7 @@ def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
     return kind
 
 
-def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
+def split_by_plausibility(raw: RawTrace) -> tuple[Int64, Int64]:
     """Returns the indices of rows with plausible times, and those of rows with impossible times."""
     if not len(raw.start_ns):
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -65,7 +65,7 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
         first = raw.start_ns[~bad].min()
         end = (raw.start_ns.view(np.uint64) - first.view(np.uint64)) + np.maximum(raw.dur_ns, 0).view(np.uint64)
         bad |= ~bad & (end > np.iinfo(np.int64).max)
-        bad[~bad] = ~summable(raw.dur_ns[~bad])
+        bad[~bad] = ~is_summable(raw.dur_ns[~bad])
     return np.flatnonzero(~bad), np.flatnonzero(bad)
 
 
@@ -85,7 +85,7 @@ def far_from(time_ns: Int64, origin: int) -> Bool:
     return far | (time_ns <= 0) if origin > LONG else far
 
 
-def summable(values: Int64) -> Bool:
+def is_summable(values: Int64) -> Bool:
     """Returns which values to keep so that their sum fits into 64 bits.
 
     If the sum could overflow, values above an equal share of the range are dropped.
@@ -97,7 +97,7 @@ def summable(values: Int64) -> Bool:
     return believed
 
 
-def touching(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:
+def overlaps_range(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:
     """Returns whether each event overlaps ``[begin, end)``. An event without duration does if it starts inside."""
     return (start_ns < end) & ((end_ns > begin) | (start_ns >= begin))
 

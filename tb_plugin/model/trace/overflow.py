@@ -29,7 +29,7 @@ class Clipped(msgspec.Struct, frozen=True, eq=False):
     end: Int64
 
 
-def overflowed(rows: Rows) -> Clipped:
+def find_overflows(rows: Rows) -> Clipped:
     """Finds device work that is implausibly long although its stream continued to run other work.
 
     Work is implausible if it is longer than ``LEAST_NS`` and than ``ABSURD`` times the rest of the trace. Its end
@@ -67,9 +67,9 @@ def _next_starts(track: npt.NDArray[np.int32], start: Int64) -> tuple[Bool, Int6
     return same[moment], following[moment]
 
 
-def clipped(rows: Rows) -> tuple[Rows, ClippedRows]:
+def clip_overflows(rows: Rows) -> tuple[Rows, ClippedRows]:
     """Returns the rows with plausible ends, and the recorded durations of the changed rows."""
-    found = overflowed(rows)
+    found = find_overflows(rows)
     if not len(found.row):
         return rows, ClippedRows()
     end = rows.end.copy()

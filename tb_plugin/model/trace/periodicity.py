@@ -24,7 +24,7 @@ class Words:
 
     def __init__(self, sequence: Int64) -> None:
         self._ranks = np.unique(sequence, return_inverse=True)[1]
-        values = scattered(self._ranks)
+        values = hash_numbers(self._ranks)
         self._power = _powers(_BASE, len(sequence))
         self._inverse = _powers(_INVERSE, len(sequence))
         self._sum = np.concatenate((np.zeros(1, np.uint64), np.cumsum(values * self._power[:-1], dtype=np.uint64)))
@@ -41,7 +41,7 @@ class Words:
         return every[same]
 
 
-def scattered(numbers: Int64) -> UInt64:
+def hash_numbers(numbers: Int64) -> UInt64:
     """Maps small integers to pseudo-random 64-bit numbers, so that a sum identifies the numbers added."""
     count = int(numbers.max(initial=-1)) + 1
     return np.random.default_rng(16).integers(0, 1 << 64, count, np.uint64)[numbers]
@@ -53,7 +53,7 @@ def _powers(base: int, count: int) -> UInt64:
     return np.cumprod(factors, dtype=np.uint64)
 
 
-def periods(sequence: Int64, repeats: int) -> list[int]:
+def likely_periods(sequence: Int64, repeats: int) -> list[int]:
     """Returns the likely periods of a sequence, ascending.
 
     For parts of 1, 2, 4, ... numbers, counts the distances between repeats and takes the most common ones. Takes n
@@ -72,7 +72,7 @@ def periods(sequence: Int64, repeats: int) -> list[int]:
     return sorted(found)
 
 
-def runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
+def periodic_runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
     """Returns the start and length of each run in which every number equals the one a period later."""
     same = np.concatenate(([False], sequence[period:] == sequence[:-period], [False])).astype(np.int8)
     edge = np.diff(same)

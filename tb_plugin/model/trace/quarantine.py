@@ -7,7 +7,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.model.trace.extra_columns import AllocatorTotals, ReportedMemory, totals_from
-from tb_plugin.model.trace.order import MOST, far_from, summable
+from tb_plugin.model.trace.order import MOST, far_from, is_summable
 from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CounterEvents, DeviceArgs, MemoryEvents
@@ -35,11 +35,11 @@ def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) 
     )
 
 
-def sized(args: DeviceArgs) -> DeviceArgs:
+def without_impossible_numbers(args: DeviceArgs) -> DeviceArgs:
     """Returns the columns with impossible numbers replaced by -1 or NaN (not recorded)."""
     rates = (args.blocks_per_sm, args.occupancy)
     blocks, occupancy = (np.where(np.abs(rate) > _MAX_RATE, np.nan, rate) for rate in rates)
-    sizes = np.where(summable(args.bytes), args.bytes, MISSING)
+    sizes = np.where(is_summable(args.bytes), args.bytes, MISSING)
     return replace(args, bytes=sizes, blocks_per_sm=blocks, occupancy=occupancy)
 
 
@@ -53,7 +53,7 @@ def memory_of(
     """
     far = far_from(memory.time_ns, origin)
     big = ~far
-    big[~far] = ~summable(memory.bytes[~far])
+    big[~far] = ~is_summable(memory.bytes[~far])
     order = np.flatnonzero(~far & ~big)
     order = order[np.argsort(memory.time_ns[order], kind="stable")]
     columns = {f: getattr(memory, f)[order] for f in memory.__struct_fields__}

@@ -56,7 +56,7 @@ def bound(
     nest = tree.nest(rows.track, rows.start, rows.end)
 
     def around(track: Int32, time: Int64) -> Int32:
-        row = tree.innermost(rows.track, rows.start, rows.end, nest.parent, track, time)
+        row = tree.innermost_at(rows.track, rows.start, rows.end, nest.parent, track, time)
         row[track == MISSING] = MISSING
         empty = np.flatnonzero(rows.end == rows.start)
         moment = rows_starting_at(rows.track, rows.start, empty, track, time)

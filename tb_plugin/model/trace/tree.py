@@ -123,7 +123,7 @@ def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: 
         heappush(deepest, (-level, e))
 
 
-def innermost(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
+def innermost_at(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
     """Returns, for each track and time, the latest-started row that is open then (start <= time < end); -1 = none.
 
     The rows must be sorted by start, and ``parent`` must come from ``nest``. The search follows parents from the

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.errors import BadRequest
-from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.served_work import Served
@@ -157,7 +157,7 @@ def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
     return total
 
 
-def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
+def rows_inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
     """Returns the rows that belong to the window, and the number of the other rows.
 
     These are the rows that overlap it, the launches of its device work, and the device work of its launches.
@@ -167,7 +167,7 @@ def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
         return kept, 0
     start, kind, correlation = raw.start_ns[kept], raw.kind[kept], raw.correlation[kept]
     begin, end = window.origin_ns + window.begin_ns, window.origin_ns + window.end_ns
-    touched = touching(start, start + raw.dur_ns[kept], begin, end)
+    touched = overlaps_range(start, start + raw.dur_ns[kept], begin, end)
     call, work = kind == EventKind.RUNTIME, of_kind(kind, *DEVICE_WORK)
     wanted = call & np.isin(correlation, correlation[touched & work])
     wanted |= work & np.isin(correlation, correlation[touched & call])

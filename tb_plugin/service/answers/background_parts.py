@@ -1,7 +1,7 @@
-"""Parts of ranks computed by a Dask cluster in the background.
+"""Rank results computed by a Dask cluster in the background.
 
-A separate thread talks to the scheduler: request threads neither import Dask nor wait for it. A worker process
-validates results of the cluster like any rank summary; only the cache is written.
+Only a background thread talks to the scheduler, so request threads neither import Dask nor wait for it. A local
+worker process validates each result like any rank summary.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# A part that was not requested for this long is cancelled on the cluster.
+# Seconds without a request after which a job is cancelled.
 LEASE_SECONDS = 15.0
-# Pause after the cluster was unreachable.
+# Seconds to wait after the cluster was unreachable.
 _AWAY_SECONDS = 60.0
 _IDLE_SECONDS = 30.0
 _TICK_SECONDS = 0.3
-# Results extracted at a time: more would fill memory and delay requests of the page.
+# Results validated at a time: more would fill memory and delay the page.
 _MAX_EXTRACTIONS = 4
-# Number of remembered refusals.
+# Maximum number of remembered refusals.
 _REFUSALS = 10_000
 _COPY = ".ttsummary"
 
 
 class _Part(msgspec.Struct):
-    """A requested part that is not complete yet."""
+    """A requested result that is still being computed."""
 
     job: RankJob
     target: str
@@ -54,14 +54,14 @@ class _Part(msgspec.Struct):
 
 
 class _Refusal(NamedTuple):
-    """Why the cluster does not compute a part, and until when it is not asked again."""
+    """Why the cluster cannot compute a result, and when to ask it again (monotonic seconds)."""
 
     why: str
     until: float = inf
 
 
 class _Taking(NamedTuple):
-    """A part that is being extracted from a result of the cluster."""
+    """A cluster result that a local worker process is validating."""
 
     part: _Part
     copy: Path
@@ -69,7 +69,10 @@ class _Taking(NamedTuple):
 
 
 class ClusterParts:
-    """Lets a cluster compute parts. Each request renews the lease of a part."""
+    """Computes the results of ranks on a cluster.
+
+    A job is cancelled if its result is not requested for LEASE_SECONDS.
+    """
 
     def __init__(
         self,
@@ -84,17 +87,21 @@ class ClusterParts:
         self._connect = connect
         self._lock = threading.Lock()
         self._parts: dict[str, _Part] = {}
-        """Requested parts by target."""
+        """Pending requests by target path."""
         self._refused: dict[str, _Refusal] = {}
-        """By target, latest last."""
+        """Refusals by target path, latest last."""
         self._taking: list[_Taking] = []
         self._thread: threading.Thread | None = None
         self._away = _Refusal("", -inf)
-        """Why the cluster cannot be used."""
+        """Why the cluster cannot be used, and until when."""
         self._closed = threading.Event()
 
     def ask(self, found: ProfileFiles, target: str) -> str | None:
-        """Returns why the cluster does not compute a part, "" once it is written to ``target``, None until then."""
+        """Requests the result of a profile from the cluster.
+
+        Returns None while it is computed, "" once it is written to ``target``, or the reason why the cluster cannot
+        compute it.
+        """
         now = time.monotonic()
         with self._lock:
             refused = self._refused.get(target)
@@ -102,7 +109,7 @@ class ClusterParts:
                 return refused.why
             part = self._parts.get(target)
             if part is None:
-                if Path(target).exists():  # since whoever asks looked for it
+                if Path(target).exists():  # written since the caller checked
                     return ""
                 if now < self._away.until:
                     self._refuse(target, self._away)
@@ -116,13 +123,13 @@ class ClusterParts:
             return None
 
     def refused(self, target: str) -> str:
-        """Returns why the cluster did not compute a requested part; "" if it did, or was not asked."""
+        """Returns why the cluster could not compute a requested result; "" if it could or was not asked."""
         with self._lock:
             refused = self._refused.get(target)
             return refused.why if refused is not None else ""
 
     def close(self) -> None:
-        """Cancels all requested parts."""
+        """Cancels all pending requests."""
         self._closed.set()
 
     def _work(self) -> None:
@@ -133,8 +140,8 @@ class ClusterParts:
             while not self._closed.is_set() and time.monotonic() - idle_since < _IDLE_SECONDS:
                 if self._round(cluster):
                     idle_since = time.monotonic()
-        except Exception as error:  # the edge of a thread: without the cluster everything is computed here
-            if self._closed.is_set():  # the workers end, too
+        except Exception as error:  # top level of a thread: without the cluster, results are computed locally
+            if self._closed.is_set():  # the local workers are closing as well
                 return
             if not isinstance(error, UserError):
                 log.exception("The cluster at %s failed.", self._scheduler.address)
@@ -148,7 +155,7 @@ class ClusterParts:
                 cluster.close()
 
     def _round(self, cluster: Cluster) -> bool:
-        """Sends new parts, cancels abandoned ones and extracts finished ones. Returns False when there is no work."""
+        """Submits new jobs, cancels abandoned ones and stores results. Returns False if there was nothing to do."""
         late = time.monotonic() - LEASE_SECONDS
         with self._lock:
             left = [part for part in self._parts.values() if part.asked < late]
@@ -190,7 +197,7 @@ class ClusterParts:
             except TorchTraceError as error:
                 self._end(taking.part, f"the cluster: {error}")
             else:
-                self._end(taking.part, f"the result of the cluster {refused}" if refused else "")
+                self._end(taking.part, f"the cluster's result {refused}" if refused else "")
 
     def _end(self, part: _Part, refused: str) -> None:
         with self._lock:
@@ -200,7 +207,7 @@ class ClusterParts:
                     self._refuse(part.target, _Refusal(refused))
 
     def _give_up(self, why: str) -> None:
-        log.warning("%s: %s Parts of ranks are computed here.", self._scheduler.address, why)
+        log.warning("%s: %s The ranks are computed on this machine instead.", self._scheduler.address, why)
         with self._lock:
             self._away = _Refusal(why, time.monotonic() + _AWAY_SECONDS)
             for target in self._parts:

@@ -1,4 +1,4 @@
-"""Export of a window of a trace as Chrome JSON for Perfetto."""
+"""Export of a time window as Chrome trace JSON, for Perfetto."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tb_plugin.model.trace.extra_columns import NEVER_ENDED
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
 
-# Kineto's own names, so that an exported window can be opened like a recording.
+# The names that Kineto writes, so that an exported window can be opened like a recording.
 _DEVICE_NUMBERS = {
     "registers": "registers per thread",
     "shared_memory": "shared memory",
@@ -46,13 +46,13 @@ _COLLECTIVE_NUMBERS = {
     "source_rank": "Src Rank",
     "destination_rank": "Dst Rank",
 }
-# Keys of the file that identify the worker.
+# Metadata keys that identify the worker.
 _ABOUT = ("host_name", "distributedInfo")
 _PYTHON_NUMBERS = {"python_id": "Python id", "parent_id": "Python parent id", "module_id": "Python module id"}
 
 
 def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, target: str) -> None:
-    """Writes the events that touch ``[start_ns, end_ns)`` to ``target``, gzipped, one event at a time."""
+    """Writes the events that overlap ``[start_ns, end_ns)`` to the file ``target``, gzipped."""
     low = trace.coverage.start_ns if start_ns is None else start_ns
     high = trace.coverage.end_ns if end_ns is None else end_ns
     touching = (trace.start_ns < high) & (trace.end_ns > low) | (trace.start_ns >= low) & (trace.start_ns < high)
@@ -176,7 +176,7 @@ def _arguments(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> 
     _add_section(found, wanted, trace.device_args, trace, _DEVICE_TEXTS, _DEVICE_NUMBERS)
     _add_section(found, wanted, trace.collectives, trace, _COLLECTIVE_TEXTS, _COLLECTIVE_NUMBERS)
     for fact in trace.others:
-        if fact.key == NEVER_ENDED:  # a mark of ours: nobody recorded it
+        if fact.key == NEVER_ENDED:  # an event added by this tool, which no profiler recorded
             continue
         for at in np.flatnonzero(wanted[fact.row]).tolist():
             value = fact.value[at].item()
@@ -216,7 +216,7 @@ def _identity(text: str) -> int | str:
 
 
 def _microseconds(time_ns: int) -> msgspec.Raw:
-    """Chrome's unit, as digits: a float cannot hold nanoseconds since 1970."""
+    """Returns microseconds with all digits, because a float would lose the nanoseconds."""
     whole, rest = divmod(abs(time_ns), 1000)
     sign = "-" if time_ns < 0 else ""
     return msgspec.Raw(f"{sign}{whole}.{rest:03d}".encode() if rest else f"{sign}{whole}".encode())

@@ -1,4 +1,4 @@
-"""Files to download."""
+"""Files for download."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ CHUNK_BYTES = 1024 * 1024
 
 
 class Download(msgspec.Struct, frozen=True):
-    """A file to download. ``gzipped``: the chunks are compressed only for the transfer."""
+    """A file to download.
+
+    If ``gzipped``, the chunks are compressed, and the client decompresses them.
+    """
 
     name: str
     size_bytes: int
@@ -20,7 +23,7 @@ class Download(msgspec.Struct, frozen=True):
     gzipped: bool = False
 
     def plain(self) -> Iterator[bytes]:
-        """Returns the content itself, in chunks."""
+        """Yields the uncompressed content, in chunks."""
         if not self.gzipped:
             yield from self.chunks
             return
@@ -31,7 +34,7 @@ class Download(msgspec.Struct, frozen=True):
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:
-    """Yields a file in chunks."""
+    """Yields the content of a file in chunks."""
     with path.open("rb") as stream:
         while chunk := stream.read(CHUNK_BYTES):
             yield chunk

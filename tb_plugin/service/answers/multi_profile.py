@@ -1,6 +1,7 @@
-"""Answers about several profiles: all workers of a run, or two profiles.
+"""Views of several profiles: all workers of a run, or a comparison.
 
-Their parts are gathered (``part_scheduler.py``), merged if the view needs it, and answered by a worker.
+The scheduler gathers one result per profile (``part_scheduler.py``). A worker process merges them if the view
+requires it, and answers.
 """
 
 from __future__ import annotations
@@ -32,31 +33,31 @@ from tb_plugin.storage.cache import FileStore
 if TYPE_CHECKING:
     from tb_plugin.service.answers.multi_questions import Source
 
-# How often inputs may change or vanish before a waiting caller gives up.
+# Number of attempts if input files keep changing.
 CHANGES = 10
-# Workers of a run named in a message.
+# Maximum number of workers named in a message.
 _NAMED = 5
 
-# Makes a question of (worker, file of its part) pairs, a view, parameters and selected steps.
+# Builds a question from (worker, result file) pairs, a view, parameters and selected steps.
 OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
 
 
-# Answers about all workers of a run whose inputs are remembered.
+# Maximum number of views with cached inputs.
 _MAX_REMEMBERED = 64
 
 
 class _Inputs(msgspec.Struct, frozen=True, eq=False):
-    """The inputs of an answer about all workers of a run."""
+    """Cached inputs of a view of all workers of a run."""
 
     entries: list[Entry]
     files: list[tuple[str, str]]
     told: tuple[tuple[str, str], ...]
-    """Further inputs: failed workers and refused summaries."""
+    """View parameters that list failed workers and refused summaries."""
     about: str
 
 
 class MultiProfileAnswers:
-    """Gathers and merges parts and asks a worker."""
+    """Answers requests for views of several profiles."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class MultiProfileAnswers:
     def ask(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
-        """Lets a worker combine the parts of several profiles; returns their common state until they are ready.
+        """Returns the answer about several profiles, or their loading state until all are ready.
 
         Raises UserError.
         """
@@ -87,16 +88,16 @@ class MultiProfileAnswers:
         for _ in range(CHANGES):
             try:
                 return gather(ask, place, analysis, params, steps, wait)
-            except CacheFileLost as error:  # a part; it is computed again
+            except CacheFileLost as error:  # a result; it is computed again
                 self._store.remove(Path(error.where))
-        raise Cancelled("The cache is cleared again and again.")
+        raise Cancelled("The cache folder is cleared repeatedly.")
 
     def cached_answer(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
     ) -> bytes | Profile:
-        """Answers about all workers of a run from remembered inputs, without reading anything.
+        """Answers a view of all workers of a run from cached inputs, without reading any profile.
 
-        Without such inputs, or after a file changed, it returns the state of an unread profile. Raises UserError.
+        Returns the state of an unread profile if no inputs are cached or a file has changed. Raises UserError.
         """
         every = self._catalog.workers(place)
         known = self._known.get(_run_key(every[0], place, analysis))
@@ -118,10 +119,10 @@ class MultiProfileAnswers:
         formats = registry.formats_of(analysis)
         entries = [one for one in every if one.files.reader.id in formats] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
-        if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file has its ranks now
+        if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file was split
             return self._ask_workers(ask, place, analysis, asked, steps, wait)
         summaries = [source for _, source in state.ready if isinstance(source, RankSummary)]
-        if state.waiting:  # those without a summary; the copies of the others come meanwhile
+        if state.waiting:  # for profiles without a summary; the summaries of others are copied meanwhile
             return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
         if not state.ready:
             raise state.failed[0][1]
@@ -153,7 +154,7 @@ class MultiProfileAnswers:
             if coming := self._team.summaries.coming(summaries, wait):
                 return progress(entries[0], len(entries), state.fraction - coming)
             joined = self._merged_part(key, state.ready, beside, analysis, about)
-        if joined is None:  # their traces are read instead, where they are here
+        if joined is None:  # the traces of refused summaries are read instead, if present
             return self._ask_workers(ask, place, analysis, asked, steps, wait)
         self._remember(place, analysis, _Inputs(every, [("", str(joined))], tuple(told), about))
         return self._combine(ask, [("", str(joined))], analysis, params, steps, about)
@@ -180,9 +181,9 @@ class MultiProfileAnswers:
         analysis: Analysis[Any],
         about: str,
     ) -> Path | None:
-        """The file of parts as one, which a worker makes once; None when summaries are refused, from now on.
+        """Returns the file with the merged results; a worker process creates it once.
 
-        Raises UserError.
+        Returns None if a summary was refused: the caller then reads the trace instead. Raises UserError.
         """
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
         from tb_plugin.service.answers.multi_questions import WriteMergedPart
@@ -193,7 +194,7 @@ class MultiProfileAnswers:
             target = self._store.path(key, mapped_part.SUFFIX)
             try:
                 with self._store.pinned(*(Path(summary.file.path) for summary in summaries)):
-                    # The worker that makes it is asked about it, too: it has it at hand.
+                    # The worker that merges the results also answers: it has them in memory.
                     question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
                     refused = self._desk.ask(
                         question, str(target), about, heavy=True, peak_memory_bytes=question.peak_memory_bytes()
@@ -210,12 +211,15 @@ class MultiProfileAnswers:
                 self._team.summaries.let_go(summaries)
                 self._store.evict(keep=target)
                 return target
-        raise Cancelled("The cache is cleared again and again.")
+        raise Cancelled("The cache folder is cleared repeatedly.")
 
     def _ask_pair(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
-        """About a baseline and an experiment, each with its own steps; by default all that it has. Raises UserError."""
+        """Compares a baseline with an experiment.
+
+        Each has its own selected steps; the default is all. Raises UserError.
+        """
         exp = self._catalog.find(place)
         base = self._catalog.find(_baseline(exp, params))
         ready: list[tuple[str, str]] = []
@@ -287,14 +291,15 @@ def _log_name(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> s
 
 
 def multi_profile_view(view_id: str) -> Analysis[Any] | None:
-    """Returns the entry of that view if it is about several profiles."""
+    """Returns the view if it covers several profiles, else None."""
     return next((a for a in registry.analyses() if a.id == view_id and a.scope != "profile"), None)
 
 
 def _baseline(exp: Entry, params: Params) -> Place:
-    """The profile that ``base_run``, ``base_worker`` and ``base_span`` name; what they leave out is the experiment's.
+    """Returns the profile that ``base_run``, ``base_worker`` and ``base_span`` name.
 
-    ``base_window`` is not: steps of one trace say nothing about another.
+    Missing names default to those of the experiment. The window has no default, because steps of one trace do not
+    apply to another.
     """
     run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))
     return Place(run, worker, span, params.get("base_window"))

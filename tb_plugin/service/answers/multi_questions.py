@@ -1,4 +1,4 @@
-"""Questions about several profiles: the part of one, and combined answers."""
+"""Questions to worker processes about several profiles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tb_plugin.storage.cache import put_atomically
 
 
 class WritePart(msgspec.Struct, frozen=True):
-    """Asks to write the part of one profile to ``target``."""
+    """Asks for the result of a view for one profile, as the file ``target``."""
 
     file: ModelFile
     view_id: str
@@ -36,11 +36,11 @@ class WritePart(msgspec.Struct, frozen=True):
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns ``target``. Raises BadRequest, CacheRefused."""
+        """Writes the result and returns ``target``. Raises BadRequest, CacheRefused."""
         analysis = analysis_by_id(self.view_id)
         numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
-            numbers = part_codec.borrowed(numbers, self._borrowed(models, view_id), names)
+            numbers = part_codec.with_borrowed(numbers, self._borrowed(models, view_id), names)
         body = isolated(analysis.title, lambda: part_codec.dump(numbers))
         put_atomically(self.target, lambda partial: partial.write_bytes(body))
         return self.target
@@ -54,51 +54,58 @@ class WritePart(msgspec.Struct, frozen=True):
 
 
 class TakePart(msgspec.Struct, frozen=True):
-    """Asks to write the part in a rank summary to ``target``."""
+    """Asks to extract the result in a rank summary into the file ``target``."""
 
     summary: RankSummary
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns why it is refused, as the end of a sentence; "" if it was extracted. Raises CacheRefused."""
+        """Returns why the summary is refused; "" if the result was extracted.
+
+        The reason completes the sentence "its summary ...". Raises CacheRefused.
+        """
         made, refused = parts_of([self.summary], budget_bytes())
         if not refused:
             put_atomically(self.target, lambda partial: partial.write_bytes(part_codec.dump(made[0])))
         return refused[0].why if refused else ""
 
 
-# Peak memory of merging, in multiples of the parts: 124 bytes of a call become 350, briefly twice.
+# Peak memory of merging, as a multiple of the results: 124 bytes per call become 350, briefly twice.
 _MERGE_MEMORY_FACTOR = 6
-# Unpacked size of the part of a summary, in multiples of its file.
+# Unpacked size of the result in a summary, as a multiple of the file size.
 _UNPACKED_FACTOR = 5
-# The part of a rank: a file of the cache, or an untrusted summary.
+# The result of a rank: a cache file, or an untrusted summary.
 Source = str | RankSummary
 
 
 class WriteMergedPart(msgspec.Struct, frozen=True):
-    """Asks to merge the parts of all workers of a run, as (worker, source) pairs, into ``target``."""
+    """Asks to merge the results of all workers of a run into the file ``target``.
+
+    ``parts`` holds (worker, source) pairs.
+    """
 
     parts: tuple[tuple[str, Source], ...]
     companion: tuple[tuple[str, Source], ...]
-    """The same for profiles of another kind in the run."""
+    """Results of profiles of another kind in the same run, as (worker, source) pairs."""
     view_id: str
     target: str
 
     def peak_memory_bytes(self) -> int:
-        """Returns the estimated peak memory, from the current sizes of files."""
+        """Estimates the peak memory from the current file sizes."""
         return PROCESS_BYTES + _MERGE_MEMORY_FACTOR * sum(
             _unpacked_bytes(source) for _, source in (*self.parts, *self.companion)
         )
 
     def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
-        """Returns why summaries are refused, by position in ``parts``; then nothing is written.
+        """Merges the results, unless a summary is refused. Returns the reason for each refusal, by index in
+        ``parts``.
 
-        Raises CacheFileLost, CacheRefused, and UserError if the parts need more memory than all workers may use.
+        Raises CacheFileLost, CacheRefused, and UserError if merging exceeds the memory budget.
         """
         analysis = analysis_by_id(self.view_id)
         view = joining(analysis)
         if view is None:
-            raise NotFoundError("The parts of this view are not combined.", self.view_id, "Request its answer instead.")
+            raise NotFoundError("This view does not merge ranks.", self.view_id, "Request the view instead.")
         read, refused = _read(models, (*self.parts, *self.companion))
         if refused:
             return refused
@@ -129,11 +136,15 @@ def _handed_over(parts: list[Part]) -> Iterator[Part]:
 
 
 def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, Refusal]]:
-    """The parts of workers, and by place which summaries are refused: then the parts do not count. Raises UserError."""
+    """Returns the results, and the reason for each refused summary by index. If any is refused, there are no
+    results.
+
+    Raises UserError.
+    """
     budget = budget_bytes()
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
     if kept > budget:
-        what = f"The parts of the ranks need {kept / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
+        what = f"Merging the ranks needs {kept / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
         raise UserError(what, do=f"Allow more with {MEMORY_VARIABLE}={kept / 1e6 + 1:.0f}, or record fewer ranks.")
     places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
     taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)], budget)
@@ -147,7 +158,10 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
 
 
 class _Together(msgspec.Struct, frozen=True):
-    """A question about several profiles, as (worker, file of its part) pairs. ``steps`` is the text of a selection."""
+    """A question about several profiles.
+
+    ``parts`` holds (worker, result file) pairs; ``steps`` is the step selection as text.
+    """
 
     parts: tuple[tuple[str, str], ...]
     view_id: str
@@ -162,7 +176,7 @@ class _Together(msgspec.Struct, frozen=True):
         return isolated(analysis.title, lambda: analysis.answer(found, replace(self.params, steps=chosen)))
 
     def _whole(self, models: OpenModels) -> ColumnTable:
-        """A table and which of its rows are asked for. Raises NotFoundError."""
+        """Returns the requested table with all matching rows. Raises NotFoundError."""
         table = replace(self, params=replace(self.params, limit=None, as_columns=True))._answer(models)
         if not isinstance(table, ColumnTable):
             raise NotFoundError("This is not a table.", self.view_id, "Name a table.")
@@ -170,18 +184,18 @@ class _Together(msgspec.Struct, frozen=True):
 
 
 class AskMultiView(_Together, frozen=True):
-    """Asks for the JSON of a view, or of one page of a table, about several profiles."""
+    """Asks for a view of several profiles, or one page of its tables, as JSON."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the JSON. Raises NotFoundError, BadRequest, CacheFileLost."""
+        """Returns JSON. Raises NotFoundError, BadRequest, CacheFileLost."""
         answer = self._answer(models)
         if isinstance(answer, View):
-            give_back_memory()  # a page of a table needs little of what the first look at a run takes
+            give_back_memory()  # later table pages need much less memory than the first answer about a run
         return isolated(analysis_by_id(self.view_id).title, lambda: to_json(answer))
 
 
 class AskMultiCsv(_Together, frozen=True):
-    """Asks for all matching rows of a table about several profiles as CSV."""
+    """Asks for all matching rows of a table of several profiles, as CSV."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8. Raises NotFoundError, BadRequest, CacheFileLost."""
@@ -192,10 +206,10 @@ class AskMultiCsv(_Together, frozen=True):
 
 
 class AskMultiArrow(_Together, frozen=True):
-    """Asks for a whole table about several profiles as an Arrow IPC stream."""
+    """Asks for all matching rows of a table of several profiles, as an Arrow IPC stream."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the stream. Raises NotFoundError, BadRequest, CacheFileLost."""
+        """Returns an Arrow IPC stream. Raises NotFoundError, BadRequest, CacheFileLost."""
         from tb_plugin.service.answers.table_export import rows_as_arrow
 
         table = self._whole(models)

@@ -1,6 +1,6 @@
-"""Parts of several profiles: computed per profile, cached, then combined.
+"""Scheduler that computes and caches one result per profile.
 
-A process never holds the columns of more than one profile, and a profile with a cached part is not loaded again.
+A process never holds the columns of more than one profile. A profile with a cached result is not loaded again.
 """
 
 from __future__ import annotations
@@ -35,18 +35,21 @@ _SUFFIX = ".part"
 
 
 class State(msgspec.Struct):
-    """The parts of a group of profiles: available ones as (worker, source), waiting ones and failures."""
+    """Progress of a group of profiles.
+
+    ``ready`` holds (worker, source) pairs.
+    """
 
     ready: list[tuple[str, Source]] = msgspec.field(default_factory=list)
     failed: list[tuple[str, UserError]] = msgspec.field(default_factory=list)
     waiting: list[Entry] = msgspec.field(default_factory=list)
     refused: list[tuple[str, str]] = msgspec.field(default_factory=list)
-    """(worker, reason) of parts that did not come from a summary or cluster and are computed here."""
+    """(worker, reason) pairs of results that are computed locally because a summary or the cluster failed."""
     fraction: float = 0.0
 
 
 class _PartRequest(msgspec.Struct, frozen=True):
-    """The request for one profile, and the name of its captures."""
+    """A request for the result of one profile; ``capture`` names its graph captures."""
 
     entry: Entry
     analysis: Analysis[Any]
@@ -55,7 +58,10 @@ class _PartRequest(msgspec.Struct, frozen=True):
 
 
 class PartScheduler:
-    """Gathers parts. Repeated requests keep the loads alive, as for one profile."""
+    """Gathers the results of several profiles.
+
+    A load is cancelled unless the request is repeated.
+    """
 
     def __init__(
         self,
@@ -73,7 +79,7 @@ class PartScheduler:
         self._cluster = cluster
         self._jobs: dict[str, Job[str]] = {}
         self._asked: dict[str, float] = {}
-        """Last request of each part that is being computed, monotonic seconds."""
+        """Time of the last request for each pending result, in monotonic seconds."""
         self._lock = threading.Lock()
 
     def gather(
@@ -84,10 +90,10 @@ class PartScheduler:
         wait: bool = False,
         capture: Callable[[Entry], str] = lambda entry: "",
     ) -> State:
-        """Starts or continues; with ``wait``, until no profile is waiting. Raises nothing for a single failed
-        profile.
+        """Starts or continues computing the results; ``wait`` blocks until all are done.
 
-        ``params.steps`` selects steps of each profile, ``capture`` names the captures of each.
+        Failures of single profiles are reported in the returned state. ``params.steps`` selects steps of each
+        profile; ``capture`` returns the graph captures of a profile.
         """
         params = replace(params, table=None)
         formats = formats_of(analysis)
@@ -112,10 +118,10 @@ class PartScheduler:
                 try:
                     self._captures.waited(self._loader.wait(entry, lambda fraction: None), capture(entry))
                 except TorchTraceError:
-                    continue  # the next round says so
+                    continue  # the next round reports the error
 
     def end_leases(self) -> None:
-        """Cancels parts and copies of summaries that were not requested for LEASE_SECONDS."""
+        """Cancels work that was not requested for LEASE_SECONDS."""
         self.summaries.end_leases()
         oldest = time.monotonic() - LEASE_SECONDS
         with self._lock:
@@ -156,7 +162,7 @@ class PartScheduler:
             state.fraction += 1.0
 
     def _computed(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> Path | None:
-        """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
+        """Returns the result file, computed by the cluster if there is one. None: not ready. Raises UserError."""
         key = self._key(asked)
         path = self._store.get(key, _SUFFIX)
         is_whole = asked.analysis.id == VIEW and not (asked.entry.window or asked.capture or asked.entry.files.rank)
@@ -182,16 +188,16 @@ class PartScheduler:
         )
 
     def _compute(self, asked: _PartRequest, wait: bool) -> Path | None:
-        """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
+        """Returns the result file, computed locally. None: the profile or the result is not ready. Raises UserError."""
         entry = asked.entry
         if entry.gone:
-            raise NotFoundError("The file changed while it was read.", entry.files.url, "Ask again.")
+            raise NotFoundError("The file changed while it was read.", entry.files.url, "Repeat the request.")
         if self._loader.ready(entry).summary is None:
             return None
         opened = self._captures.ready(entry, asked.capture)
         if opened is None:
             return None
-        key = self._key(asked)  # of a capture that turned out to tell nothing it does not speak any more
+        key = self._key(asked)  # the key no longer includes a capture that turned out to be unusable
         if path := self._store.get(key, _SUFFIX):
             return path
         with self._lock:
@@ -224,5 +230,8 @@ class PartScheduler:
 
 
 def progress(entry: Entry, count: int, fraction: float) -> Profile:
-    """Returns the common state of ``count`` profiles, ``fraction`` of them loaded; its worker is empty."""
+    """Returns the combined loading state of ``count`` profiles.
+
+    ``fraction`` is the sum of their loaded fractions.
+    """
     return Profile(entry.files.run, "", entry.files.span, "loading", fraction / count, 0)

@@ -1,4 +1,4 @@
-"""The state of one profile, and its views once it is loaded."""
+"""State of one profile, and its views once loaded."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tb_plugin.service.answers.part_scheduler import progress
 from tb_plugin.service.catalog import problem_of
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries import VIEW
-from tb_plugin.service.workers.parse import expected
+from tb_plugin.service.workers.parse import expected_view
 from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Progress
 
-# Stages with a known number of bytes.
+# Stages whose progress in bytes is known.
 _MEASURED = ("copying", "surveying", "reading")
 
 
 def navigation(entry: Entry) -> list[ViewInfo]:
-    """Returns the views of a loaded profile in navigation order; empty before."""
+    """Returns the views of a profile in navigation order; empty until it is loaded."""
     return [] if entry.summary is None else entry.summary.views
 
 
 def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Profile:
-    """Returns a profile whose views about all ``workers`` of its run apply if any of them has the data.
+    """Adds the views of all workers that apply to at least one of ``workers``.
 
-    An unread worker may have it: nothing is read to find out. A view that is hidden when it does not apply appears once
-    a worker is known to have the data.
+    No worker is read for this: an unread worker is assumed to have the data. Views that are hidden unless they
+    apply are added only if a loaded worker has the data.
     """
     model = registry.model_of(entry.files.reader)
     others = [
@@ -45,7 +45,7 @@ def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Pro
     own = {view.id: view for view in (*profile.views, *profile.absent)}
     about_all = [each for each in registry.views_of(model) if each.scope == "workers" and each.id in own]
     theirs = {
-        each.id: expected(each)
+        each.id: expected_view(each)
         for each in about_all
         if not own[each.id].available and (each.id in known or (unread and not each.traits.hidden))
     }
@@ -62,20 +62,20 @@ def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Pro
 
 def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
     shown = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
-    return [expected(each) for each in shown if not each.traits.hidden]
+    return [expected_view(each) for each in shown if not each.traits.hidden]
 
 
-def later(entry: Entry) -> Profile:
-    """Returns the state of a profile that could not answer a moment ago.
+def unready_profile(entry: Entry) -> Profile:
+    """Returns the state of a profile that could not answer yet.
 
-    Profiles that became ready or failed since then are reported as loading, so that the client asks again.
+    A profile that became ready or failed meanwhile is reported as loading, so that the client asks again.
     """
     profile = profile_of(entry)
     return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)
 
 
 def profile_of(entry: Entry) -> Profile:
-    """Returns the state of a profile and, once it is loaded, its views."""
+    """Returns the state of a profile and its views."""
     now = entry.now
     summary, stage = now.summary, entry.progress(now)
     model = registry.model_of(entry.files.reader)
@@ -103,7 +103,7 @@ def profile_of(entry: Entry) -> Profile:
 
 
 def by_summary(entry: Entry, known: Summary) -> Profile:
-    """Returns an unread profile as ready, from its rank summary and with its likely views."""
+    """Describes an unread profile by its rank summary. Its state is ``ready``."""
     model = registry.model_of(entry.files.reader)
     return Profile(
         run=entry.files.run,

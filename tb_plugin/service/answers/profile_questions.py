@@ -1,4 +1,4 @@
-"""Questions about one loaded profile: views, tables and tiles."""
+"""Questions to worker processes about one loaded profile."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from tb_plugin.storage.cache import put_atomically
 
 
 class AskView(msgspec.Struct, frozen=True):
-    """Asks for the JSON of a view, or of one page of a table (``params.table``)."""
+    """Asks for a view as JSON, or for one page of the table ``params.table``."""
 
     file: ModelFile
     view_id: str
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the JSON. Raises NotFoundError, BadRequest."""
+        """Returns JSON. Raises NotFoundError, BadRequest."""
         analysis = analysis_by_id(self.view_id)
         part = models.part(self.file, analysis, self.params)
         return isolated(analysis.title, lambda: to_json(analysis.answer([part], self.params)))
@@ -47,7 +47,7 @@ class AskCsv(msgspec.Struct, frozen=True):
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns CSV in UTF-8, units in the header. Raises NotFoundError, BadRequest."""
+        """Returns CSV in UTF-8 with units in the header. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_csv
 
         frame, rows = _table_rows(models, self.file, self.view_id, self.params)
@@ -55,14 +55,14 @@ class AskCsv(msgspec.Struct, frozen=True):
 
 
 class AskArrow(msgspec.Struct, frozen=True):
-    """Asks for a whole table as an Arrow IPC stream."""
+    """Asks for all matching rows of a table as an Arrow IPC stream."""
 
     file: ModelFile
     view_id: str
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the stream. Raises NotFoundError, BadRequest."""
+        """Returns an Arrow IPC stream. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_arrow
 
         frame, rows = _table_rows(models, self.file, self.view_id, self.params)
@@ -70,19 +70,22 @@ class AskArrow(msgspec.Struct, frozen=True):
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """Facts and tables of a profile for machines. ``tables`` hold encoded rows: they may be large."""
+    """Facts and tables of a profile for programs.
+
+    ``tables`` holds JSON, because decoding large tables is slow.
+    """
 
     facts: dict[str, int | float | None]
     tables: dict[str, msgspec.Raw]
     notices: list[Notices]
     dismissed: list[str]
-    """Ids of rules that the log directory excludes."""
+    """Ids of the rules excluded by the log directory."""
 
 
 class AskNumbers(msgspec.Struct, frozen=True):
-    """Asks for facts and whole tables of views, and for their sentences.
+    """Asks for facts, tables and notices of the views in ``view_ids``.
 
-    ``sentence_ids``: sentences only; ``counted_ids``: facts only, for views about several profiles.
+    Views in ``sentence_ids`` contribute notices only, those in ``counted_ids`` facts only.
     """
 
     file: ModelFile
@@ -92,7 +95,7 @@ class AskNumbers(msgspec.Struct, frozen=True):
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the JSON of ``Numbers``. Raises NotFoundError, BadRequest."""
+        """Returns ``Numbers`` as JSON. Raises NotFoundError, BadRequest."""
         views, parts = _Views(), Isolation()
         for view_id in dict.fromkeys((*self.sentence_ids, *self.view_ids, *self.counted_ids)):
             analysis = analysis_by_id(view_id)
@@ -113,7 +116,7 @@ class AskNumbers(msgspec.Struct, frozen=True):
             return found
         found.notices += (payload for payload in part.payloads.values() if isinstance(payload, Notices))
         for name, frame in part.frames.items() if analysis.id in self.view_ids else ():
-            # All columns, also those that a page leaves out because they say nothing for this trace.
+            # All columns, including those that a page hides because they are empty for this trace.
             shown = [column.metric.key for column in frame.columns]
             others = [key for key in frame.data.column_names if key not in shown]
             found.tables[name] = msgspec.Raw(to_json(rows_of(frame.data, [*shown, *others])))
@@ -121,15 +124,13 @@ class AskNumbers(msgspec.Struct, frozen=True):
 
 
 class _Views(msgspec.Struct):
-    """Contributions of views to ``Numbers``."""
-
     facts: dict[str, Number] = msgspec.field(default_factory=dict)
     tables: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
     notices: list[Notices] = msgspec.field(default_factory=list)
 
 
 class AskTiles(msgspec.Struct, frozen=True):
-    """Asks for some tiles of the timeline."""
+    """Asks for tiles of the timeline."""
 
     file: ModelFile
     level: int
@@ -137,7 +138,7 @@ class AskTiles(msgspec.Struct, frozen=True):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns a gzipped Arrow IPC stream. Raises BadRequest."""
-        # A quarter of the size for a few milliseconds, which the worker has and the request's thread has not.
+        # Compressed in the worker: it saves three quarters of the size and takes a few milliseconds.
         return isolated(
             "Timeline",
             lambda: gzip.compress(encode(models.levels(self.file), self.level, self.wanted), compresslevel=1, mtime=0),
@@ -145,7 +146,7 @@ class AskTiles(msgspec.Struct, frozen=True):
 
 
 class WriteWindow(msgspec.Struct, frozen=True):
-    """Asks to write the events of ``[start_ns, end_ns)`` as gzipped Chrome JSON to ``target``."""
+    """Asks for the events that overlap ``[start_ns, end_ns)``, as gzipped Chrome JSON in the file ``target``."""
 
     file: ModelFile
     start_ns: int | None
@@ -153,7 +154,7 @@ class WriteWindow(msgspec.Struct, frozen=True):
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns ``target``. Raises CacheRefused, and PartFailed after a bug."""
+        """Writes the file and returns ``target``. Raises CacheRefused, PartFailed."""
         from tb_plugin.service.answers.chrome_export import write_window
 
         trace = models.typed(self.file, TraceTable)
@@ -163,7 +164,7 @@ class WriteWindow(msgspec.Struct, frozen=True):
 
 
 class WriteStacks(msgspec.Struct, frozen=True):
-    """Asks to write merged stacks, gzipped, to ``target``."""
+    """Asks for merged stacks, gzipped, in the file ``target``."""
 
     file: ModelFile
     params: Params
@@ -171,7 +172,7 @@ class WriteStacks(msgspec.Struct, frozen=True):
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns ``target``. Raises BadRequest, NotFoundError, CacheRefused, and PartFailed after a bug."""
+        """Writes the file and returns ``target``. Raises BadRequest, NotFoundError, CacheRefused, PartFailed."""
         from tb_plugin.service.answers.stack_export import write_stacks
 
         trace = models.typed(self.file, TraceTable)
@@ -185,7 +186,7 @@ def _without(notices: Notices, rules: Sequence[str]) -> Notices:
 
 
 def _table_rows(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, Int64]:
-    """A table and which of its rows that are asked for. Raises NotFoundError, BadRequest."""
+    """Returns a table and the indices of its matching rows. Raises NotFoundError, BadRequest."""
     part = models.part(file, analysis_by_id(view_id), params)
     frame = part.frames.get(params.table or "")
     if frame is None:

@@ -1,7 +1,6 @@
-"""Merged stacks for other programs: folded stacks and speedscope JSON.
+"""Merged stacks for other tools: folded stacks and speedscope JSON.
 
-Both contain every stack with self time, in whole nanoseconds: the sums equal those of the page. Loops run over stacks,
-never over events.
+Both contain every stack with self time, in nanoseconds, so their sums equal those on the page.
 """
 
 from __future__ import annotations
@@ -20,21 +19,24 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.stacks.view import Places, choice_of, merged, threads_of
+from tb_plugin.views.stacks.view import Places, choice_of, merged_stacks, threads_of
 
-# Formats and their file endings.
+# Formats and their file extensions.
 SUFFIXES = {"folded": ".folded.txt", "speedscope": ".speedscope.json"}
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> None:
-    """Writes the selected stacks to ``target``, gzipped. Raises BadRequest, NotFoundError if there is nothing to write."""
+    """Writes the selected stacks to the file ``target``, gzipped.
+
+    Raises BadRequest, and NotFoundError if there are no stacks.
+    """
     if form not in SUFFIXES:
         raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
-    choice = replace(choice_of(params), order="heavy")  # merged: by time there may be as many places as events
-    # A flame graph lays all threads over each other; speedscope lets one choose a thread.
-    places = merged(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
+    choice = replace(choice_of(params), order="heavy")  # in time order there may be as many stacks as events
+    # A flame graph merges all threads; speedscope shows one thread at a time.
+    places = merged_stacks(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
     if not len(places):
         raise NotFoundError(f"No stack has {choice.weight} time.", "weight", "Choose other frames or another weight.")
     own = (places.host_ns if choice.weight == "host" else places.device_ns).tolist()
@@ -45,7 +47,7 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
 
 
 def _folded(places: Places, own: list[int]) -> Iterator[bytes]:
-    """``outermost;...;innermost nanoseconds``, a line for each place with time of its own, most time first."""
+    """Yields lines ``outermost;...;innermost nanoseconds`` for stacks with self time, longest first."""
     open_places: list[int] = []
     texts: list[str] = []
     for place, above in enumerate(places.parent.tolist()):

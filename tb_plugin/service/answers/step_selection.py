@@ -1,4 +1,4 @@
-"""Step selection of a request: ``5,7-9`` or ``decode`` to step labels."""
+"""Step selection in requests: ``5,7-9`` or ``decode``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from tb_plugin.payloads import StepInfo
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 _NUMBER = re.compile(r"[0-9]+")
 _SHOWN = 10
-# Characters of the request repeated in a message.
+# Characters of the request quoted in an error message.
 _MAX_REPEATED_CHARACTERS = 100
 
 
 def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None:
-    """Returns labels in trace order; None (the whole trace) for an empty text. Raises BadRequest."""
+    """Returns the labels of the selected steps in trace order; None (all steps) for an empty text.
+
+    Raises BadRequest.
+    """
     if not text.strip():
         return None
     labels = [step.label for step in steps]
@@ -28,18 +31,23 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
     for item in filter(None, (part.strip() for part in text.split(","))):
         hits = _hits(item, labels) or modes.get(item, set())
         if not hits:
-            what = f"It has {_step_list(labels)}." + (f" Modes choose theirs: {', '.join(modes)}." if modes else "")
+            what = f"It has {_step_list(labels)}." + (
+                f" You can also name a mode: {', '.join(modes)}." if modes else ""
+            )
             raise BadRequest(f"The trace has no step {item[:_MAX_REPEATED_CHARACTERS]}.", "steps", what)
         chosen |= hits
     if not chosen:
-        raise BadRequest("The steps parameter names no step.", "steps", "Write labels and ranges such as 5,7-9.")
+        raise BadRequest("The steps parameter selects no step.", "steps", "Write labels and ranges such as 5,7-9.")
     return tuple(label for label in labels if label in chosen)
 
 
 def window_of(
     text: str, steps: Sequence[StepInfo], start_ns: int | None, end_ns: int | None
 ) -> tuple[int | None, int | None]:
-    """Returns the intersection of selected steps and explicit bounds; None = open. Raises BadRequest if it is empty."""
+    """Returns the time range covered by both the selected steps and the given bounds; None = unbounded.
+
+    Raises BadRequest if the range is empty.
+    """
     labels = chosen_steps(text, steps)
     if labels is not None:
         inside = [step for step in steps if step.label in labels]

@@ -1,6 +1,6 @@
-"""Listed rank summaries as sources of parts.
+"""Rank summaries as a source of results.
 
-Nothing of a summary is decoded here: the worker process that merges the ranks of a run validates them
+This module decodes nothing: the worker process that merges the ranks of a run validates the summaries
 (``multi_questions.WriteMergedPart``).
 """
 
@@ -32,52 +32,55 @@ if TYPE_CHECKING:
     from tb_plugin.service.summaries.format import Settings, Wanted
 
 _COPY = ".ttsummary"
-# Remote summaries copied at a time.
+# Maximum number of concurrent downloads.
 _MAX_COPIES = 16
-# Seconds before an unreadable summary is tried again.
+# Seconds before reading an unreadable summary again.
 RETRY_SECONDS = 60.0
 
 
 class RankSummary(msgspec.Struct, frozen=True):
-    """A local rank summary or the path of its copy, and the content it must have."""
+    """A local rank summary, or the local copy of a remote one.
+
+    ``wanted`` is the content that it must have.
+    """
 
     file: Located
     wanted: Wanted
     is_copy: bool = False
-    """Whether it is a copy in the cache, which can be copied again."""
+    """Whether it is a cached copy that can be downloaded again."""
 
     @property
     def key(self) -> str:
-        """Returns a text that identifies this version."""
+        """Returns a cache key of this version of the summary."""
         settings = self.wanted.settings
         return f"{self.file.path} {self.file.fingerprint} {self.wanted.files} {settings.steps} {settings.classes}"
 
 
 class Refusal(NamedTuple):
-    """Why a summary cannot be used, as the end of a sentence that starts with "its summary"."""
+    """Why a summary cannot be used. ``why`` completes the sentence "its summary ..."."""
 
     why: str
     for_now: bool = False
-    """Whether it could not be read, so that its content is unknown."""
+    """Whether the file could not be read, so that a later attempt may succeed."""
 
 
 def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the parts in summaries and, by position, why some are refused; with refusals no part is valid.
+    """Returns the results in rank summaries, and the reason for each refused summary by index.
 
-    Values are checked together, and one by one only after a failure. They may take at most ``room_bytes`` together.
-    Raises CacheFileLost for a missing copy.
+    If any is refused, ignore the results. They may take at most ``room_bytes`` of memory together. Raises
+    CacheFileLost if a copy is missing.
     """
     room = room_bytes
     made: list[Part] = []
     refused: dict[int, Refusal] = {}
     places: list[int] = []
-    from tb_plugin.service.summaries.format import SummaryRefused, content_of, unchecked
+    from tb_plugin.service.summaries.format import SummaryRefused, content_of, decode_unchecked
 
     for place, summary in enumerate(summaries):
         try:
             with open_local(summary.file) as stream:
                 content = content_of(stream, room)
-            part, size = unchecked(content, summary.wanted, room)
+            part, size = decode_unchecked(content, summary.wanted, room)
             room -= size
             made.append(part)
             places.append(place)
@@ -103,7 +106,7 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
 
 
 class _ProfileSummaries(NamedTuple):
-    """The summaries of a profile, and its names."""
+    """The summaries of a profile, cached with the settings and cache folder they depend on."""
 
     settings: Settings
     folder: Path
@@ -111,16 +114,16 @@ class _ProfileSummaries(NamedTuple):
 
 
 class _Lease(msgspec.Struct):
-    """Protects a copy in the cache while it is requested."""
+    """Protects a cached copy from eviction while it is requested."""
 
     held: ExitStack
     asked: float
 
 
 class Summaries:
-    """Summaries of profiles. Remote ones are copied in advance, refused ones remembered.
+    """Rank summaries of profiles. Remote summaries are copied into the cache first.
 
-    Requested copies are protected: if the summaries of a run exceed the cache, each would evict another.
+    Requested copies are protected from eviction: otherwise the summaries of a large run would evict each other.
     """
 
     def __init__(self, store: FileStore) -> None:
@@ -128,18 +131,21 @@ class Summaries:
         self._lock = threading.Lock()
         self._known: WeakKeyDictionary[ProfileFiles, _ProfileSummaries] = WeakKeyDictionary()
         self._remote: dict[RankSummary, SummaryFile] = {}
-        """The remote file of each copy."""
+        """Remote file of each cached copy."""
         self._copies: dict[RankSummary, Future[None]] = {}
-        """Copies in progress."""
+        """Downloads in progress."""
         self._waiting: deque[RankSummary] = deque()
         self._copying = 0
-        """Copying threads."""
+        """Number of running download threads."""
         self._leases: dict[RankSummary, _Lease] = {}
         self._refused: dict[RankSummary, tuple[Refusal, float]] = {}
-        """Reason and monotonic seconds."""
+        """Refusal and its time, in monotonic seconds."""
 
     def of(self, entries: Iterable[Entry]) -> dict[Entry, RankSummary | str]:
-        """Returns, for each profile with summaries, the first usable one, or why the first is refused."""
+        """Returns the first usable summary of each profile, or why its first summary is refused.
+
+        Profiles without summaries are omitted.
+        """
         found: dict[Entry, RankSummary | str] = {}
         for entry in entries:
             if every := self.all_of(entry):
@@ -149,7 +155,7 @@ class Summaries:
         return found
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
-        """Returns the summaries of a profile, preferred one first."""
+        """Returns the summaries of a profile, preferred first."""
         found = entry.files
         if not found.summaries or entry.window:
             return ()
@@ -158,7 +164,7 @@ class Summaries:
         settings = current_settings()
         known = self._known.get(found)
         if known is None or (known.settings, known.folder) != (settings, self._store.folder):
-            # A summary whose trace is not here may be of any size; that the trace has its name, says its place.
+            # Without the trace, its file sizes are unknown. The path of the summary already matches its name.
             from tb_plugin.service.summaries.format import Wanted
 
             wanted = Wanted.of(found.files if found.is_present else None, settings)
@@ -167,7 +173,10 @@ class Summaries:
         return known.summaries
 
     def coming(self, summaries: Iterable[RankSummary], wait_for_them: bool = False) -> int:
-        """Returns how many are not copied yet, and starts copying. A failed copy is refused for a while."""
+        """Starts copying remote summaries and returns how many are not copied yet.
+
+        A summary that could not be copied is refused for a while.
+        """
         now = time.monotonic()
         copies = []
         with self._lock:
@@ -181,14 +190,14 @@ class Summaries:
         return sum(not copy.done() for copy in copies)
 
     def let_go(self, summaries: Iterable[RankSummary]) -> None:
-        """Ends the protection of copies: they may be evicted."""
+        """Allows the cache to evict copies again."""
         with self._lock:
             ended = [lease for summary in summaries if (lease := self._leases.pop(summary, None))]
         for lease in ended:
             lease.held.close()
 
     def end_leases(self) -> None:
-        """Ends the protection of copies that were not requested for LEASE_SECONDS."""
+        """Allows the cache to evict copies that were not requested for LEASE_SECONDS."""
         oldest = time.monotonic() - LEASE_SECONDS
         with self._lock:
             late = [summary for summary, lease in self._leases.items() if lease.asked < oldest]
@@ -197,12 +206,12 @@ class Summaries:
             self._store.evict()
 
     def refuse(self, summary: RankSummary, refusal: Refusal) -> None:
-        """Records that a summary cannot be used."""
+        """Marks a summary as unusable."""
         with self._lock:
             self._refused[summary] = refusal, time.monotonic()
 
     def refusal(self, summary: RankSummary) -> str:
-        """Returns why a summary cannot be used now, "" if it can."""
+        """Returns why a summary cannot be used now; "" if it can."""
         refusal, since = self._refused.get(summary, (Refusal(""), 0.0))
         return "" if refusal.for_now and time.monotonic() - since > RETRY_SECONDS else refusal.why
 
@@ -221,10 +230,9 @@ class Summaries:
         lease.asked = now
 
     def _copy_of(self, summary: RankSummary) -> Future[None] | None:
-        """The copy under way, None when it is here or refused; whoever asks holds the lock.
+        """Returns the download in progress; None if it is done or was refused. The caller holds the lock.
 
-        Threads make it. They are daemons and end when nothing is left: those of a ThreadPoolExecutor finish all copies
-        before Python ends.
+        Downloads use daemon threads: a ThreadPoolExecutor would finish all copies before Python exits.
         """
         if (copy := self._copies.get(summary)) is not None:
             return copy
@@ -247,7 +255,7 @@ class Summaries:
                 file = self._remote[summary]
             try:
                 self._store.put(_copy_key(file), _COPY, partial(file.folder.copy, file.file))
-            except Exception as error:  # the edge of a thread: whoever asks for the summary is told
+            except Exception as error:  # top level of a thread: callers see the refusal
                 why = error.what if isinstance(error, UserError) else error
                 self.refuse(summary, Refusal(f"cannot be read ({why})", for_now=True))
             with self._lock:

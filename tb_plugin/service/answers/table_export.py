@@ -1,6 +1,6 @@
-"""Whole tables as CSV or Arrow.
+"""Export of tables as CSV or Arrow.
 
-Tables of many ranks have millions of rows: they are written in pieces by column, and no row becomes a Python object.
+Tables of many ranks have millions of rows, so they are written in blocks of columns, never as Python objects.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tb_plugin.payloads import Column
 
 Int64 = npt.NDArray[np.int64]
 
-# Rows of a piece.
+# Rows per block.
 ROWS = 16_384
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _END = "\r\n"
 
 
 def as_arrow(data: pa.Table) -> bytes:
-    """Returns an Arrow IPC stream."""
+    """Returns a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
         writer.write_table(data)
@@ -36,7 +36,7 @@ def as_arrow(data: pa.Table) -> bytes:
 
 
 def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
-    """Returns an Arrow IPC stream of some rows, with dictionaries of texts and flags decoded."""
+    """Returns the given rows as an Arrow IPC stream, with dictionary columns decoded."""
     kinds = [_plain(data[name]) for name in data.column_names]
     schema = pa.schema(list(zip(data.column_names, kinds, strict=True)))
     sink = pa.BufferOutputStream()
@@ -49,13 +49,16 @@ def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
 
 
 def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
-    """Returns some rows as CSV in UTF-8, units in the header, equal to the output of Python's csv."""
+    """Returns the given rows as CSV in UTF-8, with units in the header.
+
+    The output equals that of Python's csv module.
+    """
     sink = io.BytesIO()
     header = [_header(column.metric.title, column.metric.unit) for column in columns]
     sink.write(",".join(_written(header)).encode() + _END.encode())
     for piece in _pieces(data.select([column.metric.key for column in columns]), rows):
         texts = [_texts(column.combine_chunks()) for column in piece.columns]
-        if len(texts) == 1:  # an empty line would be no row
+        if len(texts) == 1:  # a reader would skip an empty line
             texts = [pc.if_else(pc.equal(texts[0], ""), _text('""'), texts[0])]
         lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*texts, _text(",")), _text(""), _text(_END))
         sink.write(_bytes_of(lines))
@@ -65,7 +68,7 @@ def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
 def _pieces(data: pa.Table, rows: Int64) -> Iterator[pa.Table]:
     in_order = bool((np.diff(rows) == 1).all())
     if not in_order:
-        data = data.combine_chunks()  # else each piece would do it
+        data = data.combine_chunks()  # otherwise each block would do it
     for start in range(0, len(rows), ROWS):
         some = rows[start : start + ROWS]
         yield data.slice(int(some[0]), len(some)) if in_order else data.take(pa.array(some))
@@ -88,7 +91,7 @@ def _texts(values: Any) -> Any:
         return pc.fill_null(values.cast(pa.large_string()), "")
     if pa.types.is_boolean(kind):
         return pc.fill_null(pc.if_else(values, _text(str(True)), _text(str(False))), "")
-    if pa.types.is_floating(kind):  # shortest digits, as Python writes them
+    if pa.types.is_floating(kind):  # the shortest decimal form, as in Python
         return pa.array(["" if value is None else str(value) for value in values.to_pylist()], pa.large_string())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         values = values.dictionary_encode()
@@ -122,5 +125,5 @@ def _header(title: str, unit: str) -> str:
 
 
 def _cell(value: object) -> object:
-    # A name from a trace must not become a formula in somebody's spreadsheet.
+    # A spreadsheet must not interpret a name from a trace as a formula.
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

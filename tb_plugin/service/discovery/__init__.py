@@ -1,1 +1,1 @@
-"""From files of log directories to runs, workers and spans."""
+"""Discovery of runs, workers and spans in log directories."""

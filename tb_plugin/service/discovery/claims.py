@@ -1,4 +1,4 @@
-"""Profiles claimed by readers, and their names in the picker."""
+"""Profiles claimed by readers, and their names."""
 
 from __future__ import annotations
 
@@ -14,49 +14,51 @@ from tb_plugin.storage.listing import StoredFile
 
 
 class Draft(msgspec.Struct, frozen=True, eq=False):
-    """A profile claimed by a reader, before it has a name in the picker."""
+    """A profile found by a reader, before it is named."""
 
     root: Root
     reader: Reader[Any]
     candidate: Candidate
     files: list[StoredFile]
     is_present: bool = True
-    """False if only its rank summary exists."""
+    """False if only the rank summary of the trace exists."""
     is_chosen: bool = False
-    """Whether the user chose this file: its content decides, whatever its name."""
+    """Whether the user named this file, so that its content decides, not its name."""
 
 
 class Claims:
-    """Non-overlapping profiles of one root: the first claim of a file wins."""
+    """Profiles of one log directory. No two share a file: the first claim wins."""
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
         self._files: set[str] = set()
 
     def leaves(self, draft: Draft) -> bool:
-        """Returns whether none of its files is claimed."""
+        """Returns whether all files of a draft are unclaimed."""
         return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
 
     def leaves_file(self, path: str) -> bool:
-        """Returns whether this file is not claimed."""
+        """Returns whether a file is unclaimed."""
         return path not in self._files
 
     def add(self, draft: Draft) -> None:
-        """Adds a profile unless it overlaps with another one."""
+        """Adds a profile unless one of its files is already claimed."""
         if self.leaves(draft):
             self.drafts.append(draft)
             self._files.update(draft.candidate.names, draft.candidate.also)
 
 
-def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> list[ProfileFiles]:
-    """Returns the profiles with span ids unique per worker: "1", "2", ... by time, then those without a token.
+def number_spans(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> list[ProfileFiles]:
+    """Returns the profiles with unique span ids per worker: "1", "2", ... sorted by time, then profiles without a
+    time.
 
-    The first one opens by default: reader order puts the JSON of PyTorch before packets of the same recording.
+    The first profile opens by default. ``readers`` breaks ties: PyTorch JSON comes before Perfetto packets of the
+    same recording.
     """
     groups: dict[tuple[str, str], list[Draft]] = defaultdict(list)
     for draft in drafts:
         groups[run_name(draft.root, draft.candidate.run, several), draft.candidate.worker].append(draft)
-    # All workers of a run number recordings alike, even if one of them lacks a recording.
+    # All workers of a run number their recordings alike, even if one of them lacks a recording.
     recordings: dict[str, set[int]] = defaultdict(set)
     for (run, _), group in groups.items():
         recordings[run].update(d.candidate.time_unix_ns or 0 for d in group if d.candidate.stage)
@@ -116,20 +118,20 @@ def _time_of(candidate: Candidate) -> int | None:
     return time_of(candidate.span) if stated is None else stated // 1_000_000
 
 
-# Spring 1973; a smaller token is a counter.
+# In 1973. A smaller number is a counter, not a time.
 _FIRST_PLAUSIBLE_MS = 10**11
 
 
 def time_of(token: str | None) -> int | None:
-    """Returns the time of a span token in ms since 1970; None if it is no plausible time."""
+    """Returns the time in a file name, in milliseconds since 1970; None if it is not a plausible time."""
     nanoseconds = _nanoseconds_of(token)
     return None if nanoseconds is None else nanoseconds // 1_000_000
 
 
 def _nanoseconds_of(token: str | None) -> int | None:
-    """Returns a token as ns since 1970, None for no time.
+    """Returns the time in nanoseconds since 1970; None if it is not a plausible time.
 
-    Old PyTorch wrote ms, new writes ns; the sizes are a million apart.
+    Old PyTorch versions write milliseconds, new ones nanoseconds; the magnitude tells them apart.
     """
     if not token or not token.isdigit():
         return None

@@ -1,9 +1,9 @@
-"""Profiles of one distributed job in several folders become one run.
+"""Merging of the folders of one distributed job into one run.
 
-Files do not name their job, so these are compared: world size, backend, the group of all ranks, rank, process and time.
-Ranks of one job are distinct and record at the same time. A repeated rank means two jobs, a restart or a copy; then
-only unambiguous folders are merged. Host and process numbers are no proof, because containers reuse them, so folders
-count too.
+Files do not name their job. Profiles are merged if they report the same world size, backend and process group, and
+have distinct ranks and overlapping times. A repeated rank means two jobs, a restart or a copy: then only
+unambiguous folders are merged. Host names and process ids are not sufficient, because containers reuse them, so
+folders are compared as well.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from msgspec.structs import replace
 
 from tb_plugin import settings
 from tb_plugin.formats.base import JobInfo
-from tb_plugin.formats.format_entry import identifying
-from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
+from tb_plugin.formats.format_entry import as_identifying_reader
+from tb_plugin.lib.intervals import RECORDING_SLACK_NS, split_by_gaps
 from tb_plugin.model.trace.worker_names import rank_worker
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
-# ``folders`` keeps each folder a separate run.
+# The value ``folders`` keeps each folder a separate run.
 GROUP_VARIABLE = settings.GROUP.name
 _LONGEST_NS = 86_400 * 10**9
 # Root, clock, world size, backend, group.
@@ -40,17 +40,17 @@ def is_on() -> bool:
 
 
 def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
-    """Returns the first and the last profile of each run, which show whether it may belong to a job."""
+    """Returns the first and the last profile of each run. They show whether the run may belong to a job."""
     first: dict[str, dict[str, ProfileFiles]] = defaultdict(dict)
     for one in found:
-        if identifying(one.reader) is not None:
+        if as_identifying_reader(one.reader) is not None:
             first[one.run].setdefault(one.worker, one)
     every = [[*workers.values()] for workers in first.values()]
     return [one for profiles in every for one in dict.fromkeys((profiles[0], profiles[-1]))]
 
 
 def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles of runs that may belong to a job, given the first answers."""
+    """Returns the profiles of runs with fewer workers than the world size reported in ``jobs``."""
     workers: dict[str, set[str]] = defaultdict(set)
     for one in found:
         workers[one.run].add(one.worker)
@@ -58,30 +58,30 @@ def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, 
     return [one for one in found if one.run in parts]
 
 
-def extent(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
-    """Returns start and end of the recording of a profile; equal if the end is unknown."""
+def recording_span(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
+    """Returns start and end of a recording, in nanoseconds. They are equal if the end is unknown."""
     start_ns = job.start_ns or 0
     end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
-    # The time in a file's name is that of its writing.
+    # The time in the file name is when the file was written: the end of the recording.
     return (start_ns, end_ns if 0 <= end_ns - start_ns <= _LONGEST_NS else start_ns)
 
 
 def concurrent_groups(
     found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[list[ProfileFiles]]:
-    """Returns groups of profiles of one run recorded together by its ranks, by time, then first step."""
+    """Returns groups of profiles that the ranks of one run recorded at the same time, sorted by time."""
     recorded: dict[tuple[_Key, int], list[_Recording]] = defaultdict(list)
     for one in found:
         if (job := jobs.get(one)) is not None and job.start_ns is not None:
-            recorded[_key(one, job), job.rank].append((*extent(one, job), one))
+            recorded[_key(one, job), job.rank].append((*recording_span(one, job), one))
     processes = [_process(key, rank, items, jobs) for (key, rank), items in recorded.items()]
     return [[process.profiles[i] for process, i in cycle] for cycle in _cycles(processes)]
 
 
 def span_names(names: Sequence[Set[str]]) -> list[str]:
-    """Returns the spans of recordings by time, each with the names from its files.
+    """Returns one span name per recording. ``names`` holds, for each recording, the names from its files.
 
-    A name shared by all files is used, such as ``fit``, then ``fit (2)``; other recordings are numbered.
+    A name shared by all files is used, such as ``fit``, then ``fit (2)``. Other recordings are numbered.
     """
     found: list[str] = []
     count = Counter[str]()
@@ -98,7 +98,7 @@ def span_names(names: Sequence[Set[str]]) -> list[str]:
 def group_jobs(
     found: Sequence[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None], several: bool
 ) -> list[ProfileFiles]:
-    """Returns the profiles, with profiles of one job in one run and one worker per rank.
+    """Returns the profiles with each job as one run, and one worker per rank.
 
     ``several``: run names start with the name of their log directory.
     """
@@ -122,12 +122,12 @@ def group_jobs(
 
 
 class _Process(msgspec.Struct):
-    """One rank of a job and its profiles by time."""
+    """One rank of a job, and its profiles sorted by time."""
 
     key: _Key
     rank: int
     folder: _Folder = ()
-    """The common folder of its profiles."""
+    """Common parent folder of its profiles."""
     profiles: list[ProfileFiles] = msgspec.field(default_factory=list)
     times: list[tuple[int, int]] = msgspec.field(default_factory=list)
     steps: list[int | None] = msgspec.field(default_factory=list)
@@ -142,9 +142,10 @@ class _Process(msgspec.Struct):
 
 
 def _processes(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[_Process]:
-    """The processes that state a job and a time.
+    """Returns one process for each rank of each job, from profiles that report a job and a start time.
 
-    What has one host and process number is one process where it lies in a folder of its own, or in one folder with others.
+    Profiles with equal host and process id are one process only if they are in the same folder, or in a folder that
+    contains no other rank.
     """
     recorded: dict[tuple[_Key, int, str, _Folder], list[_Recording]] = defaultdict(list)
     found = list(found)
@@ -155,7 +156,7 @@ def _processes(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInf
             continue
         key = _key(one, job)
         process = job.process or f"{one.run}/{one.worker}"
-        recorded[key, job.rank, process, _own(_folder(one), ranks[key])].append((*extent(one, job), one))
+        recorded[key, job.rank, process, _own(_folder(one), ranks[key])].append((*recording_span(one, job), one))
     return [_process(key, rank, items, jobs) for (key, rank, _, _), items in recorded.items()]
 
 
@@ -215,7 +216,7 @@ def _groups_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Pr
 def _merged(groups: list[list[_Process]], slack_ns: int) -> list[list[_Process]]:
     merged = []
     extents = [(min(p.begin_ns for p in group), max(p.end_ns for p in group)) for group in groups]
-    for places in simultaneous(extents, slack_ns):
+    for places in split_by_gaps(extents, slack_ns):
         cluster = [groups[place] for place in places]
         ranks = [process.rank for group in cluster for process in group]
         if len(set(ranks)) == len(ranks):

@@ -1,4 +1,4 @@
-"""``torch_trace_ignore``: rules to exclude, listed in a log directory."""
+"""The file ``torch_trace_ignore``, which excludes rules per log directory."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import msgspec
 
 log = logging.getLogger("torch_trace")
 
-# Its path in the log directory.
+# Path in the log directory.
 NAME = "torch_trace_ignore"
-# Bytes read of it.
+# Maximum bytes that are read.
 MOST_BYTES = 64 * 1024
 _MOST_LINES = 200
-# Characters of a line.
+# Maximum length of a line.
 _MAX_LINE_CHARACTERS = 200
 _LINE = re.compile(r"(?:(?P<run>.*\S)\s+)?(?P<rule>\S+)")
 
 
 class Ignore(msgspec.Struct, frozen=True):
-    """Pairs of a run pattern (with ``*``, ``?`` and ``[...]``) and the id of an excluded rule."""
+    """Excluded rules, as pairs of a run pattern (with ``*``, ``?`` and ``[...]``) and a rule id."""
 
     lines: tuple[tuple[str, str], ...] = ()
 
     def of(self, *names: str) -> tuple[str, ...]:
-        """Returns the sorted ids of the rules excluded for a run, which may have several names."""
+        """Returns the sorted ids of the rules excluded for a run. ``names`` are the names of this run."""
         return tuple(sorted({rule for run, rule in self.lines if any(fnmatchcase(name, run) for name in names)}))
 
 
 def parse(content: bytes, where: str) -> Ignore:
-    """Parses the file: one rule per line, or a run pattern and a rule; ``#`` starts a comment.
+    """Parses the file: each line has a rule, or a run pattern and a rule; ``#`` starts a comment.
 
-    Lines that are too long are skipped and logged.
+    Too long lines are skipped and logged.
     """
     told = [line.partition("#")[0].strip() for line in content[:MOST_BYTES].decode("utf-8", "replace").splitlines()]
     lines = [line for line in told if 0 < len(line) <= _MAX_LINE_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Workers for the ranks of merged files."""
+"""Splitting of merged files into one profile per rank."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ Ranks = Callable[[Sequence[ProfileFiles]], Sequence[Sequence[str]]]
 
 
 class Merged:
-    """Known merged files and the names of their ranks in the picker."""
+    """Merged files and the names of their ranks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ranks: dict[_File, Sequence[str]] = {}
         self._runs: dict[tuple[str, str, str], str] = {}
-        """Run of the ranks, by run, worker and span of the merged file."""
+        """Run of the ranks, by (run, worker, span) of the merged file."""
 
     def ask(self, found: Sequence[ProfileFiles], ranks: Ranks) -> None:
-        """Requests the ranks of new files and drops vanished files."""
+        """Looks up the ranks of new files with ``ranks``, and forgets deleted files."""
         unknown = [one for one in found if _file(one) not in self._ranks]
         new = dict(zip(map(_file, unknown), ranks(unknown), strict=True)) if unknown else {}
         with self._lock:
             self._ranks = {file: self._ranks.get(file, new.get(file, ())) for file in map(_file, found)}
 
     def tell(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
-        """Stores the ranks of a file that was read."""
+        """Stores the ranks of a merged file."""
         with self._lock:
             self._ranks[_file(found)] = ranks
 
     def split(self, found: Sequence[ProfileFiles]) -> list[ProfileFiles]:
-        """Returns the profiles, with one per rank for merged files.
+        """Returns the profiles, with merged files replaced by one profile per rank.
 
-        Ranks stay in the run of their file if it has no other content, such as the traces it was merged from.
+        The ranks stay in the run of their file if the run contains nothing else, such as the traces that were
+        merged.
         """
         workers: dict[str, set[str]] = defaultdict(set)
         for one in found:
@@ -58,11 +59,11 @@ class Merged:
                 replace(one, run=run, worker=rank, rank=rank, summaries=(), grouped_by=one.grouped_by or why)
                 for rank in ranks
             ]
-        self._runs = runs  # at once: others look into it meanwhile
+        self._runs = runs  # replaced in one assignment, because other threads read it
         return every
 
     def run_of(self, run: str | None, worker: str, span: str | None) -> str | None:
-        """Returns the run of the ranks of a merged file, by its worker (None = any); None for other workers."""
+        """Returns the run with the ranks of a merged file; None if ``worker`` is not a merged file."""
         for (old, name, number), found in self._runs.items():
             if name == worker and run in (None, old, found) and span in (None, number):
                 return found

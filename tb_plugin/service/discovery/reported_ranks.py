@@ -1,4 +1,4 @@
-"""Workers named after the ranks that their files report."""
+"""Worker names derived from the ranks that files report."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from tb_plugin.formats.base import JobInfo
-from tb_plugin.formats.format_entry import identifying
-from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
+from tb_plugin.formats.format_entry import as_identifying_reader
+from tb_plugin.lib.intervals import RECORDING_SLACK_NS, split_by_gaps
 from tb_plugin.model.trace.worker_names import rank_worker
-from tb_plugin.service.discovery.distributed_jobs import concurrent_groups, extent, span_names
+from tb_plugin.service.discovery.distributed_jobs import concurrent_groups, recording_span, span_names
 from tb_plugin.service.profile_files import ProfileFiles
 
 _NAMED = re.compile(r"rank(\d{1,9})\Z")
@@ -22,14 +22,14 @@ _NAMED = re.compile(r"rank(\d{1,9})\Z")
 def profiles_without_rank(
     found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[ProfileFiles]:
-    """Returns one profile per worker with unknown rank; ``infos`` are those of a sample of each run.
+    """Returns one profile for each worker with unknown rank. ``infos`` covers a sample of each run.
 
-    Runs are skipped if their names are ranks and the sample confirms it, or if the sample reports no rank.
+    A run is skipped if the sample reports no rank, or confirms that worker names are ranks.
     """
     asked: list[ProfileFiles] = []
     for profiles in _runs(found).values():
         sample = [(one, info) for one in profiles if (info := infos.get(one)) is not None]
-        workers = {one.worker: one for one in reversed(profiles) if identifying(one.reader) is not None}
+        workers = {one.worker: one for one in reversed(profiles) if as_identifying_reader(one.reader) is not None}
         are_ranks = all(map(_NAMED.match, workers)) and all(
             one.worker == rank_worker(info.rank) for one, info in sample
         )
@@ -46,10 +46,11 @@ def profiles_with_ambiguous_times(
     return [one for profiles in _runs(found).values() if _is_unclear(profiles, infos) for one in profiles]
 
 
-def labelled(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles with workers named after the reported ranks, as far as ``infos`` are known.
+def label_by_rank(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
+    """Returns the profiles with workers renamed to the ranks reported in ``infos``.
 
-    Recordings of a rank that do not overlap become spans. If they overlap (two jobs, or copies), names stay.
+    Recordings of one rank at different times become spans. Workers keep their names if their recordings overlap,
+    because they are from different jobs or copies.
     """
     new: dict[ProfileFiles, ProfileFiles] = {}
     for profiles in _runs(found).values():
@@ -81,9 +82,9 @@ def _are_concurrent(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
     hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
     for one, info in known:
         if info.start_ns is not None:
-            spans[one.span, info.clock].append(extent(one, info))
+            spans[one.span, info.clock].append(recording_span(one, info))
             hosts[one.span, info.clock].add(info.process.rpartition(":")[0])
-    return all(len(hosts[span]) > 1 or len(simultaneous(times)) == 1 for span, times in spans.items())
+    return all(len(hosts[span]) > 1 or len(split_by_gaps(times)) == 1 for span, times in spans.items())
 
 
 def _labelled(
@@ -94,7 +95,7 @@ def _labelled(
         if (info := infos.get(one)) is not None:
             ranks[one.worker].add(info.rank)
     only = {worker: next(iter(each)) for worker, each in ranks.items() if len(each) == 1}
-    # Files of other formats beside a trace, by their names of the same worker, are of the same rank.
+    # Files of other formats without a rank get the rank of the trace with the same worker name.
     rank_of = {one: info.rank if (info := infos.get(one)) else only.get(one.worker) for one in profiles}
     groups: dict[int, list[ProfileFiles]] = defaultdict(list)
     for one, rank in rank_of.items():
@@ -102,8 +103,8 @@ def _labelled(
             groups[rank].append(one)
     mine = {rank: group for rank, group in groups.items() if _is_one_worker(group, infos)}
     named = {one: rank_worker(rank) for rank, group in mine.items() for one in group}
-    # The name of a worker that remains what it is stays its own.
-    taken = {one.worker for one in profiles if one not in named and identifying(one.reader) is not None}
+    # A name that is still used by another worker is not assigned to a second one.
+    taken = {one.worker for one in profiles if one not in named and as_identifying_reader(one.reader) is not None}
     named = {one: worker for one, worker in named.items() if worker not in taken}
     spans = {} if not _is_unclear(profiles, infos) else _spans([one for one in profiles if one in named], infos)
     places: set[tuple[str, str]] = {(one.worker, one.span) for one in profiles if one not in named}
@@ -120,12 +121,12 @@ def _is_one_worker(group: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, J
     if len({one.worker for one in group}) == 1:
         return True
     known = sorted(
-        (*extent(one, info), info.process, info.clock) for one in group if (info := infos.get(one)) is not None
+        (*recording_span(one, info), info.process, info.clock) for one in group if (info := infos.get(one)) is not None
     )
     if len({clock for *_, clock in known}) > 1:
         return False
     for (begin, end, process, _), (after, _, other, _) in pairwise(known):
-        # A process has one profiler: what it records again is later, even where nothing tells the end of the first.
+        # A process has one profiler, so its recordings never overlap, even if the end of the first one is unknown.
         is_same = process != "" and process == other
         if after <= end + (0 if is_same or end > begin else RECORDING_SLACK_NS):
             return False

@@ -1,4 +1,4 @@
-"""From the files of the log directories to runs, workers and spans."""
+"""Scan of log directories for profiles."""
 
 from __future__ import annotations
 
@@ -16,25 +16,23 @@ from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
-from tb_plugin.formats.format_entry import identifying
-from tb_plugin.formats.unsupported_files import LOOKED_INTO, foreign, in_short, place_of, unread
+from tb_plugin.formats.format_entry import as_identifying_reader
+from tb_plugin.formats.unsupported_files import LOOKED_INTO, advice_for_unread, identify_unsupported, in_short, place_of
 from tb_plugin.service.discovery import distributed_jobs, ignore_file, reported_ranks
-from tb_plugin.service.discovery.claims import Claims, Draft, numbered
+from tb_plugin.service.discovery.claims import Claims, Draft, number_spans
 from tb_plugin.service.discovery.ignore_file import Ignore
 from tb_plugin.service.discovery.summary_files import (
     NOTHING_LIKE_IT,
     SUFFIX,
     ListedSummaries,
+    candidates_without_trace,
     reported_job,
-    summary_only_candidates,
 )
 from tb_plugin.service.file_head import read_head
-from tb_plugin.service.profile_files import ProfileFiles, Root, located
+from tb_plugin.service.profile_files import ProfileFiles, Root, full_path
 from tb_plugin.storage.listing import Listing, StoredFile
 
-NOT_A_TRACE = (
-    "It does not look like a profiler trace. torch.profiler's export_chrome_trace(path) writes one that opens here."
-)
+NOT_A_TRACE = "It does not look like a profiler trace. Write one with torch.profiler's export_chrome_trace(path)."
 _DAMAGED = "The archive is damaged: copy it again, or record it again."
 _EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
 _NOTHING = "The file has no content: copy it again, or stop the profiler before the program ends."
@@ -42,11 +40,11 @@ _NOTHING = "The file has no content: copy it again, or stop the profiler before 
 _File = tuple["Root", str, str]
 # Root, path, fingerprint, reader id.
 _SniffKey = tuple["Root", str, str, str]
-# Log directories listed at a time.
+# Maximum number of log directories listed concurrently.
 _MAX_LISTINGS = 16
-# Uncertain files inspected at a time; each is a request to a store.
+# Maximum number of files inspected concurrently; each is a request to a storage.
 _MAX_LOOKS = 16
-# Unclaimed files inspected per log directory, to report what they are.
+# Maximum number of unclaimed files inspected per log directory, to explain them.
 _MAX_FOREIGN = 32
 # Bytes: smaller local files are inspected even with a certain name (Git LFS pointers, error pages). In a store
 # each inspection is a request.
@@ -54,7 +52,7 @@ _SMALL = 1024
 
 
 class Discovery(msgspec.Struct):
-    """The result of one scan. ``problems`` are unreadable log directories."""
+    """The result of one scan. ``problems`` has one error per unreadable log directory."""
 
     profiles: list[ProfileFiles] = msgspec.field(default_factory=list)
     skipped: list[tuple[str, str]] = msgspec.field(default_factory=list)
@@ -65,7 +63,7 @@ class Discovery(msgspec.Struct):
 
 
 class Scanner:
-    """Scans log directories. Remembers results of a listing and uncertain files that are no traces."""
+    """Scans log directories. It caches results for unchanged listings, and files that are not traces."""
 
     def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
         self.roots = roots
@@ -77,9 +75,9 @@ class Scanner:
         self._last: tuple[list[_Sorted], Discovery] | None = None
 
     def scan(self) -> Discovery:
-        """Scans all roots once. Never raises UserError: unreadable parts are in the answer.
+        """Scans all log directories once. Errors are returned in the result, never raised.
 
-        If nothing changed, it returns the previous answer itself.
+        Returns the previous result object if nothing has changed.
         """
         discovery = Discovery()
         results: list[_Sorted] = []
@@ -90,7 +88,7 @@ class Scanner:
                 discovery.problems.append(listing)
                 continue
             known = self._known.get(root)
-            # Most scans find what the last one found; names need not be taken apart again.
+            # Most listings are unchanged, so the previous result is reused.
             result = known[1] if known is not None and known[0] == listing else self._sort(root, listing)
             if result.final:
                 self._known[root] = (listing, result)
@@ -99,7 +97,7 @@ class Scanner:
             drafts += result.drafts
             discovery.files += len(listing.files)
             unlisted = in_short((entry.path, entry.reason) for entry in listing.unlisted)
-            discovery.skipped += [(located(root, path), reason) for path, reason in unlisted]
+            discovery.skipped += [(full_path(root, path), reason) for path, reason in unlisted]
             discovery.skipped += result.refused
             discovery.ignored[root] = result.ignore
         is_new = self._summaries.list()
@@ -107,7 +105,7 @@ class Scanner:
         if self._last is not None and unchanged and _are_same(results, self._last[0]):
             return self._last[1]
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
-        found = numbered(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
+        found = number_spans(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
         beside = {result.root: result.summaries for result in results}
         discovery.profiles, final = self._grouped(
             [self._summaries.with_summary(one, beside[one.root]) for one in found]
@@ -118,28 +116,29 @@ class Scanner:
         return discovery
 
     def _grouped(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
-        """The profiles, those of one distributed job in one run, and workers by the ranks that files report.
-
-        False when some of them have to be asked again.
+        """Returns the profiles with jobs merged and workers renamed to their ranks, and whether all files could be
+        read.
         """
         if not found or not distributed_jobs.is_on():
             return found, True
         first = self._job_infos(distributed_jobs.first_candidates(found))
-        # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
+        # A run with all ranks of its job is already complete.
         parts = self._job_infos(distributed_jobs.later_candidates(found, first))
         asked = first | parts
         asked |= self._job_infos(reported_ranks.profiles_without_rank(found, asked))
         asked |= self._job_infos(reported_ranks.profiles_with_ambiguous_times(found, asked))
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
-        return reported_ranks.labelled(distributed_jobs.group_jobs(found, parts, len(self.roots) > 1), asked), final
+        return reported_ranks.label_by_rank(
+            distributed_jobs.group_jobs(found, parts, len(self.roots) > 1), asked
+        ), final
 
     def _job_infos(self, asked: Iterable[ProfileFiles]) -> dict[ProfileFiles, JobInfo | None]:
-        known = [one for one in asked if identifying(one.reader) is not None]
+        known = [one for one in asked if as_identifying_reader(one.reader) is not None]
         new = [one for one in known if _identity(one) not in self._jobs]
         if new:
             with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-ask") as threads:
-                # What cannot be read now is asked again at the next scan.
+                # Files that cannot be read now are tried again at the next scan.
                 for one, job in zip(new, threads.map(_ask, new), strict=True):
                     if not isinstance(job, UserError):
                         self._jobs[_identity(one)] = job
@@ -162,7 +161,7 @@ class Scanner:
         ]
         if root.folder.is_file:
             drafts = _chosen_file_drafts(root, self.readers, drafts, tuple(files.values()))
-        # Of equal claims that of the first reader stands.
+        # The sort is stable: of equally strong claims, the first reader wins.
         drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
         taken = Claims()
         refused: dict[Draft, str] = {}
@@ -183,12 +182,12 @@ class Scanner:
             if why == "":
                 taken.add(draft)
             elif isinstance(why, UserError):
-                # The storage may answer next time.
+                # The storage may respond at the next scan.
                 refused[draft], final = why.what, False
             else:
                 refused[draft] = why
         away = {main: file for main, file in summaries.items() if main not in files}
-        for reader, candidate in summary_only_candidates(self.readers, away):
+        for reader, candidate in candidates_without_trace(self.readers, away):
             taken.add(Draft(root, reader, candidate, [away[candidate.names[0]]], is_present=False))
         left = {draft.candidate: why for draft, why in refused.items() if taken.leaves(draft)}
         shown = {candidate.place: why for candidate, why in left.items() if not candidate.is_quiet}
@@ -200,15 +199,16 @@ class Scanner:
         final &= ignored is not None
         sniffed = [*(_sniff_key(draft) for draft in (*small, *uncertain)), *looked]
         told += [(file.path, NOTHING_LIKE_IT) for main, file in away.items() if taken.leaves_file(main)]
-        skipped = [(located(root, place), why) for place, why in told]
+        skipped = [(full_path(root, place), why) for place, why in told]
         return _Sorted(root, taken.drafts, skipped, sniffed, final, ignored or Ignore(), summaries)
 
     def _others(
         self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
     ) -> tuple[list[tuple[str, str]], list[_SniffKey], bool]:
-        """What the files are that nobody takes: refused by readers, of a known kind, or named as a recording may be.
+        """Explains unclaimed files. Returns (path, reason) pairs, the inspected files, and whether all could be
+        read.
 
-        Also the files that were looked into for it, and whether all of them could be.
+        Only files that were refused, have a known other format, or have a name like a recording are explained.
         """
         told: list[tuple[str, str]] = []
         asked: list[StoredFile] = []
@@ -220,7 +220,7 @@ class Scanner:
                 continue
             elif file.size and LOOKED_INTO.search(file.path):
                 asked.append(file)
-            elif text := unread(file.path):
+            elif text := advice_for_unread(file.path):
                 told.append((file.path, text if file.size else _EMPTY))
         kept = {place for place, _ in told}
         told += [(place, why) for place, why in refused.items() if place not in kept and not place_of(place)[1]]
@@ -232,7 +232,7 @@ class Scanner:
                     if why is not None:
                         self._sniffed[root, file.path, file.fingerprint, ""] = why
         heads = {key[1]: self._sniffed.get(key) for key in keys}
-        told += [(file.path, text) for file in asked if (text := heads.get(file.path) or unread(file.path))]
+        told += [(file.path, text) for file in asked if (text := heads.get(file.path) or advice_for_unread(file.path))]
         return in_short(told), keys, all(key in self._sniffed for key in keys)
 
     def _sniff(self, drafts: Sequence[Draft]) -> list[str | UserError]:
@@ -264,24 +264,24 @@ def _list(root: Root) -> Listing | UserError:
 
 
 class _Sorted(msgspec.Struct, frozen=True):
-    """The content of a listing of one root; ``sniffed`` are the uncertain files."""
+    """Profiles found in the listing of one log directory. ``sniffed`` holds files whose content was inspected."""
 
     root: Root
     drafts: list[Draft]
     refused: list[tuple[str, str]]
     sniffed: list[_SniffKey]
     final: bool
-    """False when a file could not be opened: try again at the next scan."""
+    """False if a file could not be opened, so that the next scan tries again."""
     ignore: Ignore
     summaries: dict[str, StoredFile]
-    """Rank summaries by the main file of their trace."""
+    """Rank summaries by path of the main file of their trace."""
 
 
 def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
     if file is None or file.size == 0:
         return Ignore()
     try:
-        return ignore_file.parse(root.folder.head(file, ignore_file.MOST_BYTES + 1), located(root, file.path))
+        return ignore_file.parse(root.folder.head(file, ignore_file.MOST_BYTES + 1), full_path(root, file.path))
     except UserError:
         return None
 
@@ -314,14 +314,14 @@ def _first_file(draft: Draft) -> _File:
 
 
 def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
-    """Why a file is no profile of each reader that asks, or empty; the error when the storage does not give its first bytes.
+    """Inspects the first bytes of one file for all readers that claim it.
 
-    One look answers all readers. A file that is known for what it is goes to none of them that reads single files. One with
-    a certain name is refused for that alone: what is damaged in it its reader tells.
+    Returns for each draft "" if the reader accepts the file, why it does not, or the error of the storage. A draft
+    with a certain name is refused only if the file is empty or of another known format: its reader reports damage.
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
-        return [foreign(file.path, b"") or _EMPTY] * len(drafts)
+        return [identify_unsupported(file.path, b"") or _EMPTY] * len(drafts)
     try:
         head = read_head(root.folder, file)
     except zlib.error:
@@ -330,9 +330,9 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
         return [error] * len(drafts)
     if not head.strip():
         return [_NOTHING] * len(drafts)
-    why = foreign(file.path, head, is_chosen=drafts[0].is_chosen)
-    refused = foreign(file.path, head, is_refused=True) or NOT_A_TRACE
-    # A file that another tool is known by may be one of a folder that its reader knows.
+    why = identify_unsupported(file.path, head, is_chosen=drafts[0].is_chosen)
+    refused = identify_unsupported(file.path, head, is_refused=True) or NOT_A_TRACE
+    # A file known from another tool may still belong to a folder that a reader supports.
     asked = [draft for draft in drafts if draft.candidate.root or not why]
     return [
         "" if draft in asked and (draft.candidate.certain or draft.reader.sniff(head)) else why or refused
@@ -342,7 +342,7 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
 
 def _what(root: Root, file: StoredFile) -> str | None:
     try:
-        return foreign(file.path, read_head(root.folder, file))
+        return identify_unsupported(file.path, read_head(root.folder, file))
     except zlib.error:
         return ""
     except UserError:
@@ -354,13 +354,13 @@ def _identity(one: ProfileFiles) -> _File:
 
 
 def _ask(one: ProfileFiles) -> JobInfo | UserError | None:
-    """What a profile states of its job, None also when its first bytes are damaged; the error of the storage.
+    """Returns the job that a profile reports, or the error of the storage. None: no job, or damaged first bytes.
 
-    A rank summary repeats it, so that the trace need not be touched.
+    The job is read from the rank summary if there is one, so that the trace need not be opened.
     """
     if one.summaries or not one.is_present:
         return reported_job(one)
-    reader = identifying(one.reader)
+    reader = as_identifying_reader(one.reader)
     files = {file.path: file for file in one.files}
     if reader is None or not one.size_bytes:
         return None

@@ -1,4 +1,4 @@
-"""Rank summaries in log directories, and profiles that have only a summary."""
+"""Rank summaries in log directories, also those without a trace."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
-# Appended to the name of the main file of the trace.
+# Suffix after the name of the main file of the trace.
 SUFFIX = ".ttsummary"
-# A folder or URL with summaries, in the same folders as the traces.
+# A folder or URL with summaries, with the same subfolders as the traces.
 SUMMARIES_VARIABLE = settings.SUMMARIES.name
-NOTHING_LIKE_IT = "A rank summary of a file with an unknown name."
+NOTHING_LIKE_IT = "A rank summary whose trace has an unknown file name."
 _HEAD_BYTES = 1024 * 1024
 
 
 def is_older(summary: StoredFile, files: Sequence[StoredFile]) -> bool:
-    """Returns whether a file of the profile is newer than its summary, as far as known (like make)."""
+    """Returns whether a file of the profile is newer than its summary, by modification time."""
     return summary.modified_ns is not None and any(
         file.modified_ns is not None and file.modified_ns > summary.modified_ns for file in files
     )
 
 
 class ListedSummaries:
-    """Summaries next to traces and those of the tree from the environment."""
+    """Rank summaries next to traces, and in the directory set by TORCH_TRACE_SUMMARIES."""
 
     def __init__(self) -> None:
         self.problem: UserError | None = None
-        """Why the tree could not be listed."""
+        """Why that directory could not be listed."""
         self._tree: dict[str, SummaryFile] = {}
         url = os.environ.get(SUMMARIES_VARIABLE, "").strip()
         self._folder = Folder(url) if url else None
 
     def list(self) -> bool:
-        """Lists the tree, if there is one. Returns whether it changed."""
+        """Lists the summaries directory, if one is set. Returns whether anything changed."""
         if self._folder is None:
             return False
         before = (self._tree, self.problem and str(self.problem))
@@ -60,7 +60,7 @@ class ListedSummaries:
         return before != (self._tree, self.problem and str(self.problem))
 
     def with_summary(self, found: ProfileFiles, beside: Mapping[str, StoredFile]) -> ProfileFiles:
-        """Returns a profile with its up-to-date summaries: next to the trace first, then of the tree."""
+        """Returns a profile with its up-to-date summaries. A summary next to the trace comes first."""
         main = found.files[0]
         if not found.is_present:
             return replace(found, summaries=(SummaryFile(found.root.folder, main),))
@@ -70,10 +70,10 @@ class ListedSummaries:
         return replace(found, summaries=tuple(each for each in listed if not is_older(each.file, found.files)))
 
 
-def summary_only_candidates(
+def candidates_without_trace(
     readers: Sequence[Reader[Any]], summaries: Mapping[str, StoredFile]
 ) -> list[tuple[Reader[Any], Candidate]]:
-    """Returns run, worker and span, by name, of traces that have only a summary."""
+    """Returns run, worker and span of traces of which only the summary exists, derived from file names."""
     names = tuple(ListedFile(main, 1, file.fingerprint) for main, file in summaries.items())
     found = [
         (reader, candidate)
@@ -82,7 +82,7 @@ def summary_only_candidates(
         for candidate in reader.find(names)
         if candidate.names[0] in summaries
     ]
-    # The names that only an ending speaks for go to the first reader that takes them.
+    # A name with only a matching extension is assigned to the first reader that accepts it.
     found.sort(key=lambda item: item[1].certain, reverse=True)
     return [(reader, replace(each, names=each.names[:1], also=(), certain=True)) for reader, each in found]
 

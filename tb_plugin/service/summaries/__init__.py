@@ -1,4 +1,4 @@
-"""Rank summaries: found, loaded, computed, written."""
+"""Rank summaries: discovery, loading, computation and file format."""
 
 # The view whose parts are summaries.
 VIEW = "distributed"

@@ -1,4 +1,4 @@
-"""Checks on untrusted Arrow streams before anything is unpacked."""
+"""Checks of untrusted Arrow streams before decompression."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 
 import pyarrow as pa
 
-# Messages of a stream: each becomes an array per column, even without rows. We write a few.
+# Maximum number of messages per stream: each becomes one array per column, even without rows. We write a few.
 MOST_MESSAGES = 1000
 _RECORD_BATCH, _DICTIONARY_BATCH = "record batch", "dictionary"
 # Fields of Message in Arrow's Message.fbs; older writers report compression in the second one.
@@ -16,10 +16,10 @@ _COMPRESSION, _DATA = 3, 1
 
 
 def is_plain(data: bytes) -> bool:
-    """Returns whether a stream has uncompressed buffers in few messages, so that it needs only its own size.
+    """Returns whether a stream has only uncompressed buffers and few messages.
 
-    A compressed buffer may be thousands of times larger than it looks. Raises ValueError, pyarrow.ArrowException for
-    invalid streams.
+    Reading such a stream needs no more memory than its size, while a compressed buffer may expand a thousandfold.
+    Raises ValueError, pyarrow.ArrowException for invalid streams.
     """
     reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
     for _ in range(MOST_MESSAGES):

@@ -1,7 +1,6 @@
-"""The summary of a rank as one pure function for every engine.
+"""Computation of a rank summary, the same for all engines.
 
-It reads the trace where it is stored, and writes the summary there or returns it. The caller gets a name and a few
-numbers.
+It reads the trace at its location, and writes the summary there or returns it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
 from tb_plugin.formats.base import JobInfo, Reader, ReadOptions, no_progress
-from tb_plugin.formats.format_entry import identifying
+from tb_plugin.formats.format_entry import as_identifying_reader
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.lib.temp_dirs import PrivateFolder
@@ -49,33 +48,33 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# One read per process: the memory estimate covers a single read. Remote copies may continue meanwhile.
+# The memory estimate covers a single read per process. Remote copies may continue meanwhile.
 _ONE_AT_A_TIME = threading.Lock()
 _LARGE_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
 class RankJob:
-    """A rank to summarise, for a process without other context."""
+    """A rank to summarise. It contains everything that another process or machine needs."""
 
     name: str
-    """Run, worker and span."""
+    """RUN/WORKER/SPAN."""
     folder: str = field(repr=False)
-    """The log directory as ``Folder.address`` returns it; may contain credentials."""
+    """Log directory from ``Folder.address``; may contain credentials."""
     reader: str
     files: tuple[StoredFile, ...]
     to: str | None = field(default=None, repr=False)
-    """The target directory; None returns the body to the caller."""
+    """Target directory; None = return the summary to the caller."""
     cached: StoredFile | None = None
-    """An existing summary there, if it is not older than the trace."""
+    """Existing summary in the target directory, if it is at least as new as the trace."""
     steps: str = ""
     classes: RuleFile = RuleFile()
     code: str = ""
-    """Expected ``code_digest``; "" accepts any."""
+    """Required ``code_digest`` of the worker; "" accepts any."""
 
     @property
     def settings(self) -> Settings:
-        """Returns the settings in the summary."""
+        """Returns the user settings that are stored in the summary."""
         rules = hashlib.blake2b(self.classes.text.encode(), digest_size=8).hexdigest() if self.classes.text else ""
         return Settings(self.steps, rules)
 
@@ -85,46 +84,46 @@ Kind = Literal["written", "current", "failed"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a job."""
+    """The result of a RankJob."""
 
     name: str
     kind: Kind
     size_bytes: int = 0
-    """Bytes of the summary."""
+    """Size of the summary."""
     reason: str = ""
-    """Why it failed."""
+    """Why the job failed."""
     body: bytes = field(default=b"", repr=False)
-    """The summary, if it was returned to the caller."""
+    """The summary, if it is returned instead of written."""
     is_complete: bool = True
-    """False if a file of the trace is damaged or truncated: the summary covers the part that was read."""
+    """False if a file of the trace is damaged or truncated: the summary covers only the readable part."""
     again: bool = False
-    """Whether another attempt may succeed: a storage was unreachable."""
+    """Whether a retry may succeed, because a storage was unreachable."""
 
 
 class Summarize(msgspec.Struct, frozen=True):
-    """Asks a worker process of this machine to summarise a rank."""
+    """Asks a local worker process to summarise a rank."""
 
     job: RankJob
 
     def answer(self, models: OpenModels, report: Report) -> Outcome:
-        """Returns the outcome; raises nothing."""
+        """Returns the outcome. Never raises: failures are outcomes."""
         return summarize_rank(self.job)
 
 
 def job_of(found: ProfileFiles, to: str | None, kept: StoredFile | None) -> RankJob:
-    """Returns the job for a profile, with the settings of this process."""
+    """Returns the job for a profile, with the user settings of this process."""
     name = f"{found.run}/{found.worker}/{found.span}"
     address = found.root.folder.address
     return RankJob(name, address, found.reader.id, found.files, to, kept, own_steps(), class_rules())
 
 
 def current_settings() -> Settings:
-    """Returns the settings of this process."""
+    """Returns the user settings of this process."""
     return RankJob("", "", "", (), steps=own_steps(), classes=class_rules()).settings
 
 
 def memory_estimate(job: RankJob) -> int:
-    """Returns the estimated memory of a job, from the names and sizes of its files."""
+    """Returns the estimated memory of a job in bytes, from file names and sizes."""
     return peak_memory_bytes(
         registry.reader_by_id(job.reader), unseen_sizes({file.path: file.size for file in job.files})
     )
@@ -132,7 +131,7 @@ def memory_estimate(job: RankJob) -> int:
 
 @cache
 def code_digest() -> str:
-    """Returns a digest of all files of the package: equal only for equal code."""
+    """Returns a hash of all source files of the package."""
     package = Path(__file__).parents[2]
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted([*package.rglob("*.py"), *package.rglob("*.txt")]):
@@ -141,12 +140,15 @@ def code_digest() -> str:
 
 
 def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
-    """Computes the summary of a rank unless a current one exists. Raises nothing: failures are outcomes.
+    """Computes the summary of a rank, unless an up-to-date one exists. Never raises: failures are outcomes.
 
-    ``limit_bytes`` is the memory limit of this process, if any.
+    ``limit_bytes`` is the memory limit of this process.
     """
     if job.code and job.code != code_digest():
-        reason = "The worker has another version of torch-trace-tb. Install the same one on all workers and here."
+        reason = (
+            "The worker has another version of torch-trace-tb. Install the same version on all workers and "
+            "on this machine."
+        )
         return Outcome(job.name, "failed", reason=reason)
     try:
         if (current := _current(job)) is not None:
@@ -162,14 +164,14 @@ def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
         return Outcome(job.name, "failed", reason=str(error))
     except TorchTraceError as error:
         return Outcome(job.name, "failed", reason=str(error))
-    except Exception as error:  # the edge of an engine: one rank stops nobody
+    except Exception as error:  # top level of an engine: a failed rank must not stop the others
         log.exception("Summarising %s failed.", job.name)
         return Outcome(
             job.name, "failed", reason=f"An internal error happened: {type(error).__name__}. Please report it."
         )
     finally:
         if sum(file.size for file in job.files) > _LARGE_BYTES:
-            gc.collect()  # the next one may be as large
+            gc.collect()  # frees memory before the next trace
 
 
 def _current(job: RankJob) -> Outcome | None:
@@ -179,7 +181,7 @@ def _current(job: RankJob) -> Outcome | None:
         with Folder(job.to).open(job.cached) as stream:
             content = stream.read(MOST_BYTES + 1)
         about = format.read_header(content)
-        format.check(about, Wanted.of(job.files, job.settings))
+        format.check_header(about, Wanted.of(job.files, job.settings))
     except (SummaryRefused, StorageError, OSError):
         return None
     return Outcome(job.name, "current", len(content), is_complete=about.read.complete)
@@ -191,7 +193,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
         need, budget = peak_memory_bytes(reader, local_file_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
-            what = f"Reading it needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed there."
+            what = f"Reading it needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
             do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}; a summary needs the whole trace."
             raise UserError(what, folder.locate(job.files[0].path), do)
         options = ReadOptions(class_rules=job.classes, own_steps=job.steps)
@@ -199,18 +201,18 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         if not isinstance(raw, RawTrace):
             raise UserError("It is not a trace.", folder.locate(job.files[0].path), "Only traces have rank summaries.")
         if ranks := rank_traces(raw):
-            what = f"The file holds traces of {len(ranks)} ranks, but a summary covers one rank."
+            what = f"The file contains traces of {len(ranks)} ranks, but a summary covers one rank."
             raise UserError(what, folder.locate(job.files[0].path), "Summarise the traces that it was merged from.")
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw
-        from tb_plugin.views.distributed.part_schema import stamp
+        from tb_plugin.views.distributed.part_schema import schema_hash
 
         try:
             part = part_with_borrowed(registry.analysis_by_id(VIEW), made)
             outline = model.outline(made)
             about = SummaryHeader(
-                stamp(),
+                schema_hash(),
                 [format.portable_name(file) for file in job.files],
                 job.settings,
                 0,
@@ -221,24 +223,24 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
             return format.dump(part, about), about.read.complete
         except SummaryRefused as error:
             where = folder.locate(job.files[0].path)
-            raise UserError(f"Its summary {error}.", where, "Record fewer steps, or mark fewer.") from error
+            raise UserError(f"Its summary {error}.", where, "Record or annotate fewer steps.") from error
         finally:
             MEMO.forget(made)
 
 
 def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
-    """Returns the part of a view about the whole profile, with parts borrowed from other views. Raises UserError."""
+    """Returns the result of a view for the whole profile, with tables copied from other views. Raises UserError."""
     part = isolated(analysis.title, lambda: analysis.part(made, Params()))
     for view_id, names in analysis.borrows.items():
         other = registry.analysis_by_id(view_id)
         if missing_of(other, made) is None:
             lent = isolated(other.title, partial(other.part, made, Params()))
-            part = part_codec.borrowed(part, lent, names)
+            part = part_codec.with_borrowed(part, lent, names)
     return part
 
 
 def _job_info(reader: Reader[Any], folder: Folder, files: Sequence[StoredFile]) -> JobInfo | None:
-    asked = identifying(reader)
+    asked = as_identifying_reader(reader)
     if asked is None:
         return None
     by_name = {file.path: file for file in files}

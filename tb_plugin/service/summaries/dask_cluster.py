@@ -1,8 +1,8 @@
-"""An existing Dask cluster as an engine.
+"""Rank summaries computed on an existing Dask cluster.
 
-Only this module imports ``dask.distributed``. The scheduler address comes only from a flag or the environment, not from
-files of others or Dask's configuration. A scheduler is trusted: it and its workers run the code they get and see the
-data they read.
+Only this module imports ``dask.distributed``. For security, the scheduler address comes only from a command-line
+flag or the environment, never from files or the Dask configuration. The scheduler is trusted: it and its workers
+run code and read traces.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tb_plugin.storage.secrets import redact
 
 # The scheduler of a Dask cluster, such as tcp://10.0.0.1:8786.
 SCHEDULER_VARIABLE = settings.SCHEDULER.name
-# Files of the authority, the certificate and the key for a scheduler at tls://.
+# CA file, certificate file and key file for a scheduler at tls://.
 CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = settings.TLS_CA_FILE.name, settings.TLS_CERT.name, settings.TLS_KEY.name
 CONNECT_SECONDS = 10.0
-# Attempts of the cluster after an unreachable storage or an unexpected error.
+# Number of attempts after an unreachable storage or an unexpected error.
 RETRIES = 2
-# Ranks submitted at a time.
+# Maximum number of submitted jobs.
 _MAX_IN_FLIGHT = 1024
 _PACKAGE = "torch-trace-tb"
 log = logging.getLogger("torch_trace")
@@ -49,21 +49,27 @@ class Scheduler(msgspec.Struct, frozen=True):
         files = (self.ca_file, self.cert, self.key)
         if any(files) != all(files):
             raise BadRequest(
-                "TLS needs the files of the authority, the certificate and the key.", self.address, "Name all three."
+                "TLS needs three files: CA certificate, client certificate and client key.",
+                self.address,
+                "Name all three.",
             )
         if self.address.startswith("tls://") and not all(files):
-            raise BadRequest("The scheduler is at tls:// and no certificate is named.", self.address, "Name all three.")
+            raise BadRequest(
+                "The scheduler address starts with tls://, but no certificate files are set.",
+                self.address,
+                "Name all three.",
+            )
 
 
 def from_environment() -> Scheduler | None:
-    """Returns the scheduler from the environment; None without one. Raises BadRequest."""
+    """Returns the scheduler set in the environment, or None. Raises BadRequest."""
     address = os.environ.get(SCHEDULER_VARIABLE, "").strip()
     files = (os.environ.get(name, "").strip() for name in (CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE))
     return Scheduler(address, *files) if address else None
 
 
 def connect_or_none() -> Scheduler | None:
-    """Returns the same; errors are logged, and everything is computed locally."""
+    """Returns the scheduler set in the environment, or None. Logs errors instead of raising them."""
     try:
         return from_environment()
     except BadRequest as error:
@@ -72,16 +78,16 @@ def connect_or_none() -> Scheduler | None:
 
 
 class Cluster:
-    """A connection to a scheduler, used by one thread; ``close`` cancels submitted jobs.
+    """A connection to a scheduler, for use by one thread.
 
-    The caller chooses the key of each job: a rewritten trace briefly has two jobs with one name.
+    The caller chooses a unique key for each job, because job names may repeat while a trace is rewritten.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self._client = _connected(scheduler)
         self._running: dict[Any, tuple[str, RankJob]] = {}
-        """Key and job by future."""
+        """(key, job) by Dask future."""
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         try:
             self._check_versions()
@@ -90,15 +96,15 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """Cancels submitted jobs and leaves the scheduler unchanged."""
-        with suppress(Exception):  # it may be away
+        """Cancels all submitted jobs and disconnects."""
+        with suppress(Exception):  # the scheduler may be unreachable
             if self._running:
                 self._client.cancel(list(self._running), force=True)
         with suppress(Exception):
             self._client.close(timeout=2)
 
     def submit(self, jobs: Mapping[str, RankJob]) -> None:
-        """Submits jobs by key, at most ``room``."""
+        """Submits jobs by key. Their number must not exceed ``room``."""
         coded = [replace(job, code=code_digest()) for job in jobs.values()]
         futures = self._client.map(_on_worker, coded, pure=False, retries=RETRIES, key="torch-trace-summarize")
         self._running.update(zip(futures, jobs.items(), strict=True))
@@ -115,20 +121,20 @@ class Cluster:
 
     @property
     def running(self) -> int:
-        """Returns the number of submitted jobs."""
+        """Returns the number of unfinished jobs."""
         return len(self._running)
 
     @property
     def room(self) -> int:
-        """Returns how many more jobs it accepts now; batches are cheaper, so it may be 0 for small numbers."""
+        """Returns how many more jobs may be submitted. A small number is reported as 0, because batches are cheaper."""
         room = _MAX_IN_FLIGHT - self.running
         return room if room >= _MAX_IN_FLIGHT // 4 else 0
 
     def done(self, seconds: float, most: int = _MAX_IN_FLIGHT) -> list[tuple[str, Outcome]]:
-        """Returns finished jobs with their keys; waits for the first, at most that long.
+        """Returns (key, outcome) pairs of finished jobs. Waits up to ``seconds`` for the first one.
 
-        At most ``most`` jobs are returned, because their results must fit into memory. Raises UserError when the
-        scheduler is lost.
+        Returns at most ``most`` jobs, so that their results fit in memory. Raises UserError if the connection is
+        lost.
         """
         ended: list[Any] = []
         try:
@@ -138,14 +144,14 @@ class Cluster:
         except queue.Empty:
             pass
         if self._client.status != "running":
-            raise _away(self.scheduler, "The connection to it is lost")
-        known = ((future, self._running.pop(future, None)) for future in ended)  # not what was taken back meanwhile
+            raise _away(self.scheduler, "The connection was lost")
+        known = ((future, self._running.pop(future, None)) for future in ended)  # without cancelled jobs
         return [(job[0], self._outcome(future, job[1])) for future, job in known if job is not None]
 
     def _outcome(self, future: Any, job: RankJob) -> Outcome:
         try:
             outcome = future.result(timeout=CONNECT_SECONDS)
-        except Exception as error:  # whatever a worker raised, or Dask for one that died
+        except Exception as error:  # any error of a worker, or of Dask if a worker died
             return Outcome(job.name, "failed", reason=_reason(error))
         finally:
             future.release()
@@ -154,27 +160,29 @@ class Cluster:
         return outcome
 
     def _check_versions(self) -> None:
-        """Raises UserError where a worker has not this package; of later ones each job says it."""
+        """Raises UserError if a worker lacks this package. Workers that join later report it with each job."""
         from importlib.metadata import version
 
         try:
             answers = self._client.run(version, _PACKAGE, on_error="return")
         except Exception as error:
             raise _away(self.scheduler, _reason(error)) from error
-        if not answers:  # one that grows when it is asked for something looks like this, and one whose workers failed
-            log.warning("The cluster at %s has no workers now; ranks wait for them.", self.scheduler.address)
+        if not answers:  # an adaptive cluster may start workers later; or all workers failed
+            log.warning(
+                "The cluster at %s has no workers yet. The ranks wait until some start.", self.scheduler.address
+            )
         lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
         if lacking:
-            what = (
-                f"{len(lacking)} of {len(answers)} workers of the cluster have no {_PACKAGE}: {', '.join(lacking[:3])}."
-            )
+            what = f"{len(lacking)} of {len(answers)} cluster workers lack {_PACKAGE}: {', '.join(lacking[:3])}."
             raise UserError(
-                what, self.scheduler.address, f"Install the same version of {_PACKAGE} on all of them and here."
+                what,
+                self.scheduler.address,
+                f"Install the same version of {_PACKAGE} on all workers and on this machine.",
             )
 
 
-def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
-    """Yields the result of each finished job. Raises UserError when there is no cluster, or it is lost."""
+def compute_jobs(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
+    """Yields the outcomes of jobs as they finish. Raises UserError if the cluster is unreachable."""
     coming = [(str(number), job) for number, job in enumerate(jobs)][::-1]
     with closing(Cluster(scheduler)) as cluster:
         while coming or cluster.running:
@@ -184,10 +192,10 @@ def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]
 
 
 def _on_worker(job: RankJob) -> Outcome:
-    """What a worker of the cluster runs. Raises where another attempt may help: the cluster then makes it."""
+    """Runs on a worker of the cluster. Raises TryAgain if a retry may succeed; Dask then repeats the job."""
     from distributed import get_worker
 
-    # There may be many on a machine, and each reads one trace at a time: its limit is for that one.
+    # A machine may have several Dask workers. Each reads one trace at a time within its own limit.
     outcome = summarize_rank(job, get_worker().memory_manager.memory_limit)
     if outcome.again:
         raise TryAgain(outcome.reason)
@@ -203,7 +211,7 @@ def _connected(scheduler: Scheduler) -> Any:
         from distributed import Client
         from distributed.security import Security
     except ImportError as error:
-        what = "A Dask cluster needs the package distributed."
+        what = "Using a Dask cluster requires the package distributed."
         raise MissingPackage(what, scheduler.address, "Install it: pip install 'torch-trace-tb[dask]'") from error
     security = None
     if scheduler.ca_file:
@@ -213,20 +221,20 @@ def _connected(scheduler: Scheduler) -> Any:
             tls_client_key=scheduler.key,
             require_encryption=True,
         )
-    # Their messages repeat addresses and arguments, once a second while a scheduler is away.
+    # Dask logs addresses and arguments every second while a scheduler is unreachable.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         return Client(  # type: ignore[no-untyped-call]
             scheduler.address, security=security, timeout=CONNECT_SECONDS, set_as_default=False, name="torch-trace"
         )
-    except Exception as error:  # refused, no route, another version of Dask, a certificate that does not fit
+    except Exception as error:  # refused connection, other Dask version, invalid certificate
         raise _away(scheduler, _reason(error)) from error
 
 
 def _away(scheduler: Scheduler, reason: str) -> UserError:
     what = f"The cluster cannot be used: {reason.rstrip('.')}."
-    do = "Check that the scheduler runs there and can be reached from here"
-    do += "." if scheduler.ca_file else ", and whether it wants tls://."
+    do = "Check that the scheduler is running and reachable from this machine"
+    do += "." if scheduler.ca_file else ", and whether it requires tls://."
     return UserError(what, scheduler.address, do)
 
 
@@ -235,5 +243,5 @@ def _reason(error: BaseException) -> str:
     if type(error).__name__ == "KilledWorker":
         return "The worker died repeatedly on this rank, probably out of memory."
     if "No module named 'tb_plugin'" in text:
-        return f"A worker of the cluster has no {_PACKAGE}: install the same version on all of them and here."
+        return f"A worker of the cluster lacks {_PACKAGE}: install the same version on all workers and on this machine."
     return text

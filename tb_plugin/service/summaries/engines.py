@@ -1,7 +1,4 @@
-"""Engines that summarise ranks: this process, worker processes, Dask.
-
-All run the same function.
-"""
+"""Engines that summarise ranks: this process, worker processes, or Dask."""
 
 from __future__ import annotations
 
@@ -14,20 +11,20 @@ from tb_plugin.service.summaries.compute import Outcome, RankJob, Summarize, mem
 from tb_plugin.service.workers.pool import Pool
 from tb_plugin.service.workers.request import Job
 
-# Queued jobs per worker.
+# Maximum number of queued jobs per worker.
 _QUEUED_PER_WORKER = 2
 
 
 def in_this_process(jobs: Iterable[RankJob]) -> Iterator[Outcome]:
-    """Yields the result of each job, one after the other."""
+    """Yields the outcome of each job, in order."""
     for job in jobs:
         yield summarize_rank(job)
 
 
 def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
-    """Yields finished jobs from worker processes of this machine; dead processes are replaced.
+    """Yields outcomes from local worker processes as they finish.
 
-    A job whose worker died is tried once more.
+    A job is repeated once if its worker process dies.
     """
     coming = iter(jobs)
     with closing(Pool(workers, heavy=workers)) as pool:

@@ -1,13 +1,16 @@
-"""The file format of rank summaries, which are untrusted input.
+"""File format of rank summaries, which are untrusted input.
 
 ::
 
-    torch-trace rank summary 1\n     FORMAT
-    1a2b3c4d\n                       checksum of all that follows
-    {"stamp": ..., ...}\n            About, as JSON
-    the part (parts.dump), packed with Zstandard
+    torch-trace rank summary 1
+     FORMAT
+    1a2b3c4d
+                       checksum of everything below
+    {"stamp": ..., ...}
+            SummaryHeader, as JSON
+    the result (part_codec.dump), compressed with Zstandard
 
-Equal traces have equal summaries: no time of computing, host, path or version of an engine is in it.
+Equal traces have equal summaries: the file contains no creation time, host, path or library version.
 """
 
 from __future__ import annotations
@@ -29,20 +32,21 @@ from tb_plugin.service import part_codec
 from tb_plugin.service.discovery.summary_files import SUFFIX
 from tb_plugin.service.summaries.arrow_safety import is_plain
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
-from tb_plugin.storage.checksum import sealed, unsealed
+from tb_plugin.storage.checksum import with_checksum, without_checksum
 from tb_plugin.storage.listing import StoredFile
 
+# The view whose result a summary contains.
 FORMAT = 1
-_NO_ROOM = f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})"
+_NO_ROOM = f"does not fit in memory with those of the other ranks ({MEMORY_VARIABLE})"
 _TOO_MANY = "reports too many steps"
 _MAGIC = b"torch-trace rank summary "
-# Bytes of a summary.
+# Maximum size of a summary.
 MOST_BYTES = 256 * 1024**2
-# Bytes of its header, some 30,000 steps: as objects they take up to ten times their text.
+# Maximum size of the header: some 30,000 steps, which take up to ten times as much memory.
 MOST_HEAD_BYTES = 4 * 1024**2
-# Bytes of its unpacked part. 100,000 calls of a rank take some 20 MB.
+# Maximum size of the unpacked result. 100,000 calls per rank take some 20 MB.
 MOST_UNPACKED_BYTES = 1024**3
-# Largest compression ratio of the part.
+# Maximum compression ratio of the result.
 MOST_RATIO = 2000
 MOST_ROWS = 50_000_000
 _MOST_NS = 2**62
@@ -51,7 +55,7 @@ _LEVEL = 3
 
 _Few = Meta(max_length=1000)
 _MOST_STEPS = 100_000
-# Memory of a short text and its place in a list.
+# Estimated memory of a step label in a list.
 _STEP_BYTES = 64
 _Steps = Annotated[list[str], Meta(max_length=_MOST_STEPS)]
 
@@ -66,7 +70,7 @@ class _Frame(part_codec.StoredFrame, frozen=True):
 
 
 class _Stored(part_codec.StoredPart, frozen=True):
-    """A part with limits that are checked before decoding: a byte of a list takes many in memory."""
+    """A view result with size limits that are checked before decoding, because lists expand in memory."""
 
     coverage: _Coverage
     facts: Annotated[dict[str, Number], _Few]
@@ -77,67 +81,67 @@ class _Stored(part_codec.StoredPart, frozen=True):
 
 
 class SummaryRefused(ValueError):
-    """A rank summary cannot be used; the text is the end of a sentence that starts with "its summary"."""
+    """A rank summary cannot be used. The text completes the sentence "its summary ..."."""
 
 
 class Settings(Struct, frozen=True):
-    """User settings that change the part: step pattern and kernel rules."""
+    """User settings that affect the summary.
+
+    ``steps`` is the step pattern, ``classes`` a hash of the kernel rules.
+    """
 
     steps: str = ""
     classes: str = ""
 
 
 class SummaryHeader(Struct, frozen=True):
-    """The header of a summary: its trace, and the profile information available without the trace."""
+    """Header of a rank summary. It describes the trace, so that the trace need not be opened."""
 
     stamp: str
     files: list[tuple[str, int]]
-    """Name and bytes of each file of the profile."""
+    """(name, bytes) of each file of the trace."""
     settings: Settings
     part_bytes: int
     steps: list[StepInfo]
     read: ReadInfo
     job: JobInfo | None = None
-    """The job that the profile reports."""
+    """Distributed job reported by the trace."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Requirements on a summary: its files (None = any) and settings."""
+    """Required files (None = any) and settings of a summary."""
 
     files: tuple[tuple[str, int], ...] | None
     settings: Settings
 
     @classmethod
     def of(cls, files: Sequence[StoredFile] | None, settings: Settings) -> Wanted:
-        """Returns the requirements for a profile with these files."""
+        """Returns the requirements for a profile with these files; None accepts any files."""
         return cls(None if files is None else tuple(map(portable_name, files)), settings)
 
 
 def portable_name(file: StoredFile) -> tuple[str, int]:
-    """Returns the name of a file in a summary, without its folders, which may move."""
+    """Returns (file name, bytes). Directories are omitted, because users may move files."""
     return PurePosixPath(file.path).name, file.size
 
 
 def place_of(main: str) -> str:
-    """Returns the path of the summary of a profile with this main file."""
+    """Returns the path of the summary for the main file of a trace."""
     return main + SUFFIX
 
 
 def dump(part: Part, about: SummaryHeader) -> bytes:
-    """Returns the bytes of a summary; fills in ``part_bytes`` of ``about``.
-
-    Raises SummaryRefused if readers would refuse it.
-    """
+    """Serialises a summary. Raises SummaryRefused if readers would refuse it."""
     body = part_codec.dump(part)
     head = msgspec.json.encode(msgspec.structs.replace(about, part_bytes=len(body)), order="deterministic")
     if len(head) > MOST_HEAD_BYTES:
         raise SummaryRefused(_TOO_MANY)
     packed = pa.Codec("zstd", compression_level=_LEVEL).compress(body, asbytes=True)
-    return b"%s%d\n" % (_MAGIC, FORMAT) + sealed(head + b"\n" + packed)
+    return b"%s%d\n" % (_MAGIC, FORMAT) + with_checksum(head + b"\n" + packed)
 
 
 def content_of(stream: BinaryIO, room_bytes: int = MOST_BYTES) -> bytes:
-    """Returns the bytes of a summary, after a size check. Raises SummaryRefused."""
+    """Returns the bytes of a summary of at most ``room_bytes``. Raises SummaryRefused."""
     size = stream.seek(0, os.SEEK_END)
     if size > MOST_BYTES:
         raise SummaryRefused("is too large")
@@ -153,22 +157,22 @@ def read_header(content: bytes) -> SummaryHeader:
 
 
 def part_of(content: bytes, wanted: Wanted) -> Part:
-    """Returns the fully checked part of a ``wanted`` summary. Raises SummaryRefused."""
-    part, _ = unchecked(content, wanted)
+    """Returns the result in a summary, fully validated. Raises SummaryRefused."""
+    part, _ = decode_unchecked(content, wanted)
     check_values([part])
     return part
 
 
-def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
-    """Returns the part with its memory size; columns are checked, values are not.
+def decode_unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
+    """Returns the result in a summary and its memory size in bytes. Columns are checked, but values are not.
 
-    Raises SummaryRefused, also for a part that takes more than ``room_bytes`` besides the summary itself.
+    Raises SummaryRefused, also if the result needs more than ``room_bytes``.
     """
     about, packed = _opened(content)
-    check(about, wanted)
+    check_header(about, wanted)
     size = about.part_bytes
     if not 0 < size <= min(MOST_UNPACKED_BYTES, MOST_RATIO * (len(packed) + 1000)):
-        raise SummaryRefused("reports an impossible size of its part")
+        raise SummaryRefused("reports an impossible size")
     if size + len(content) > room_bytes:
         raise SummaryRefused(_NO_ROOM)
     try:
@@ -179,7 +183,7 @@ def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BY
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise SummaryRefused("is damaged") from error
     _check(part)
-    # The columns of its tables lie in what was unpacked; its steps became objects.
+    # Table columns refer to the unpacked bytes; only steps take additional memory.
     taken = size + _STEP_BYTES * (len(part.steps) + len(part.coverage.steps or ()))
     if taken > room_bytes:
         raise SummaryRefused(_NO_ROOM)
@@ -187,9 +191,9 @@ def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BY
 
 
 def check_values(unseen: Sequence[Part]) -> None:
-    """Checks all values of parts together. Raises SummaryRefused for an impossible value."""
+    """Checks all values of several results at once. Raises SummaryRefused for an impossible value."""
     for name in dict.fromkeys(name for part in unseen for name in part.frames):
-        # Nothing is copied, and no text or list followed, before it is known to be sound.
+        # Validated before any text or list is accessed, and without copying.
         table = pa.concat_tables([part.frames[name].data for part in unseen if name in part.frames])
         try:
             table.validate(full=True)
@@ -198,21 +202,21 @@ def check_values(unseen: Sequence[Part]) -> None:
         _check_values(name, table)
 
 
-def check(about: SummaryHeader, wanted: Wanted) -> None:
-    """Raises SummaryRefused if a summary is not the ``wanted`` one."""
+def check_header(about: SummaryHeader, wanted: Wanted) -> None:
+    """Raises SummaryRefused if a summary does not meet the requirements."""
     check_stamp(about)
     if about.settings != wanted.settings:
         raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
     if wanted.files is not None and tuple(about.files) != wanted.files:
-        raise SummaryRefused("belongs to another file")
+        raise SummaryRefused("is from another file")
 
 
 def check_stamp(about: SummaryHeader) -> None:
-    """Raises SummaryRefused for a summary written by an incompatible version."""
-    from tb_plugin.views.distributed.part_schema import stamp
+    """Raises SummaryRefused if a summary was written by an incompatible version."""
+    from tb_plugin.views.distributed.part_schema import schema_hash
 
-    if about.stamp != stamp():
-        raise SummaryRefused("has another version")
+    if about.stamp != schema_hash():
+        raise SummaryRefused("was written by another version")
 
 
 def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
@@ -222,19 +226,19 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
         raise SummaryRefused("is damaged")
     line = b"%s%d\n" % (_MAGIC, FORMAT)
     if not content.startswith(line):
-        raise SummaryRefused("has another version")
+        raise SummaryRefused("was written by another version")
     try:
-        body = unsealed(memoryview(content)[len(line) :])
+        body = without_checksum(memoryview(content)[len(line) :])
     except ValueError as error:
         raise SummaryRefused("is damaged") from error
-    # Its end is found before anything is made of it: a byte of text takes many as an object.
+    # The size of the header is limited before decoding, because decoded text takes much more memory.
     head, end, _ = bytes(body[: MOST_HEAD_BYTES + 1]).partition(b"\n")
     if not end:
         raise SummaryRefused(_TOO_MANY)
     try:
         return msgspec.json.decode(head, type=SummaryHeader), body[len(head) + 1 :]
     except msgspec.ValidationError as error:
-        raise SummaryRefused("has another version") from error
+        raise SummaryRefused("was written by another version") from error
     except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise SummaryRefused("is damaged") from error
 
@@ -249,7 +253,7 @@ def _table(name: str, data: bytes) -> pa.Table:
         raise SummaryRefused("uses an unknown compression")
     stream = pa.ipc.open_stream(data)
     if not stream.schema.equals(shape):
-        raise SummaryRefused("has other columns")
+        raise SummaryRefused("has unexpected columns")
     table = stream.read_all()
     if table.num_rows > MOST_ROWS:
         raise SummaryRefused("has too many rows")
@@ -273,22 +277,22 @@ def _check_values(name: str, table: pa.Table) -> None:
 
 
 def _check(part: Part) -> None:
-    """Raises SummaryRefused where a part is not one of the view."""
+    """Raises SummaryRefused if a result lacks tables, has unknown ones, or contains impossible facts."""
     from tb_plugin.views.distributed.part_schema import ALWAYS, FACTS
-    from tb_plugin.views.distributed.rank.reported import STATED
+    from tb_plugin.views.distributed.rank.reported import REPORTED
 
     if any(name not in part.frames for name in ALWAYS) or any(
         name != frame.name for name, frame in part.frames.items()
     ):
         raise SummaryRefused("lacks tables")
-    if any(name in part.frames for name in STATED) and any(name not in part.frames for name in STATED):
+    if any(name in part.frames for name in REPORTED) and any(name not in part.frames for name in REPORTED):
         raise SummaryRefused("lacks tables")
     if part.worker or not part.facts.keys() <= FACTS.keys():
         raise SummaryRefused("contains unknown data")
     for name, value in part.facts.items():
         low, high = FACTS[name]
-        # A float or a flag is no number of a rank; a list or a text was no fact when it was unpacked.
+        # Facts are integers. Decoding has already rejected lists and texts.
         if value is not None and (type(value) is not int or not low <= value <= high):
-            raise SummaryRefused(f"has an impossible value of {name}")
+            raise SummaryRefused(f"has an impossible value for {name}")
     if part.facts.get("distributed.calls") != part.frames["collectives"].data.num_rows:
-        raise SummaryRefused("has impossible values in distributed.calls")
+        raise SummaryRefused("has an impossible value for distributed.calls")

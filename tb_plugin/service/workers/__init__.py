@@ -1,1 +1,1 @@
-"""Worker processes, their requests and their memory."""
+"""Worker processes, their questions and their memory."""

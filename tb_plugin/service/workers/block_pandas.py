@@ -1,4 +1,4 @@
-"""Blocking pandas in our processes."""
+"""Import block for pandas in worker processes and the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _NoPandas:
 def leave_out_pandas() -> None:
     """Blocks pandas in this process permanently.
 
-    pyarrow imports an installed pandas with its first array: 0.3 s and 50 MB for nothing. Only for workers and the
-    command line: users of the Python API may need pandas.
+    pyarrow imports an installed pandas with its first array, which costs 0.3 s and 50 MB. Call this only in worker
+    processes and the command line: users of the Python API may need pandas.
     """
     sys.meta_path.insert(0, _NoPandas)

@@ -1,7 +1,7 @@
-"""Import path and environment of worker interpreters.
+"""Import path and environment of worker processes.
 
-A folder of traces is untrusted: a ``json.py`` next to them, or in the current directory of TensorBoard, must never run
-in a worker. So the import path has the standard library first, then only the folders of this package and its
+Log directories are untrusted: a worker must never import a ``json.py`` from there, or from the current directory.
+Its import path therefore contains the standard library first, then only the folders of this package and its
 dependencies.
 """
 
@@ -18,34 +18,35 @@ from types import ModuleType
 from tb_plugin.errors import UserError
 from tb_plugin.extensions import extension_names
 
-# Imports of a worker besides the standard library.
+# Packages that a worker imports besides the standard library.
 PACKAGES = ("tb_plugin", "numpy", "pyarrow", "msgspec", "isal", "fsspec")
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; from tb_plugin.service.workers.worker_main import main; "
     "main(int(sys.argv[1]))"
 )
-# Workers run in parallel: each library in one uses one thread.
+# Workers run in parallel, so each library uses one thread per worker.
 _SINGLE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def command(memo_bytes: int) -> list[str]:
-    """Returns the command line of a worker that caches that many bytes.
+    """Returns the command line of a worker process.
 
-    ``-P``: the current directory is never on the path.
+    ``memo_bytes`` limits its cache. The flag ``-P`` keeps the current directory off the import path.
     """
     return [sys.executable, "-P", "-c", _START, str(memo_bytes), *import_path()]
 
 
 def environment() -> dict[str, str]:
-    """Returns the environment of a worker, without additions to the import path."""
+    """Returns the environment of a worker process, without variables that extend the import path."""
     return {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, **_SINGLE}
 
 
 def import_path() -> list[str]:
-    """Returns absolute folders: the standard library, then those of ``PACKAGES``, in the order of our path.
+    """Returns absolute folders: the standard library, then the folders of ``PACKAGES``, in the order of
+    ``sys.path``.
 
-    The current directory and the folder of the running script are included only, and last, if they contain this package
-    (a source tree) or a configured extension (``registry``).
+    The current directory and the folder of the running script come last. They are included only if they contain
+    this package or a configured extension (``registry``).
     """
     standard, suspect = _standard(), _suspect()
     trusted = [entry for entry in sys.path if Path(entry).is_absolute() and _real(entry) not in suspect]
@@ -60,7 +61,7 @@ def _extensions() -> list[str]:
         return []
     from tb_plugin import registry
 
-    with suppress(UserError):  # whoever needs an extension that cannot be imported is told so
+    with suppress(UserError):  # a request that needs this extension reports the import error
         registry.readers()
     packages = [sys.modules.get(name.partition(".")[0]) for name in names]
     return [str(Path(place).absolute().parent) for package in packages if (place := _place(package))]

@@ -1,6 +1,6 @@
 """Memory budget of all workers.
 
-It imports nothing heavy, because it is needed to start the first worker (``plugin``).
+The plugin needs this module at startup, so it must not import large libraries.
 """
 
 from __future__ import annotations
@@ -15,21 +15,24 @@ from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
 
 log = logging.getLogger("torch_trace")
 
-# Megabytes (10**6 bytes) that all workers may use together.
+# Memory for all workers together, in megabytes (10**6 bytes).
 MEMORY_VARIABLE = settings.MEMORY_MB.name
-# Default share of the memory of the machine or container: training may run next to TensorBoard.
+# Default share of the memory of the machine or container: training may run on the same machine.
 SHARE = 0.5
-# Share of a limit of this process: Dask ends a worker at 95 %.
+# Share of the memory limit of this process: Dask kills a worker at 95 %.
 LIMIT_SHARE = 0.9
 # Assumed memory of a machine that does not report it.
 _UNKNOWN_BYTES = 16 * 1024**3
-# An interpreter with its libraries and the buffers of a read.
+# Memory of an interpreter with its libraries and read buffers.
 PROCESS_BYTES = 160_000_000
 _NO_WINDOW = "Remove the window."
 
 
 def budget_bytes(limit_bytes: int | None = None) -> int:
-    """Returns the configured budget, else a share of the limit of this process or of the machine's memory."""
+    """Returns the memory budget: TORCH_TRACE_MEMORY_MB, or a share of the available memory.
+
+    ``limit_bytes`` is the memory limit of this process; the default is the memory of the machine or container.
+    """
     text = os.environ.get(MEMORY_VARIABLE, "").strip()
     try:
         if text:
@@ -40,9 +43,10 @@ def budget_bytes(limit_bytes: int | None = None) -> int:
 
 
 def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
-    """Returns the error for a profile without window support: too large, or a window was requested.
+    """Returns the error for a profile that cannot be opened as a window.
 
-    ``why`` is a sentence that starts with a lower-case letter.
+    ``asked`` is the requested window; "" means that the profile is too large. ``why`` is a sentence that starts
+    with a lower-case letter.
     """
     if asked:
         return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
@@ -54,7 +58,7 @@ def _machine_bytes() -> int:
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    # Not Linux: no such file; no limit: the word "max".
+    # The file does not exist on other systems. The word "max" means no limit.
     with contextlib.suppress(OSError, ValueError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return min(limits, default=_UNKNOWN_BYTES)

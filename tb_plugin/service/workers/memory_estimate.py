@@ -1,4 +1,4 @@
-"""Memory estimates of reads from file sizes."""
+"""Memory estimates from file sizes."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC, FileSize, Reader, Win
 from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
 from tb_plugin.storage.safe_open import Located, open_regular
 
-# Bytes of an empty gzip archive.
+# Size of an empty gzip file.
 _EMPTY_ARCHIVE_BYTES = 18
 
 
 def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
-    """Returns the estimated peak memory of a read, from the files' sizes."""
+    """Returns the estimated peak memory for reading files of these sizes."""
     return PROCESS_BYTES + reader.peak_memory_bytes(sizes)
 
 
 def room_bytes(reader: Windowed, budget: int) -> int:
-    """Returns the bytes of text that a read may keep within a budget."""
+    """Returns how many bytes of text a read may load within a memory budget."""
     return reader.room_bytes(budget - PROCESS_BYTES)
 
 
 def local_file_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
-    """Returns the sizes of local files by name."""
+    """Returns the stored and uncompressed sizes of local files, by name."""
     return {name: _local_size(file) for name, file in files.items()}
 
 
 def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
-    """Returns the same for files that are not local: stored size by name."""
+    """Returns the stored sizes of remote files, by name."""
     return {name: FileSize(size, name.endswith((".gz", ".zst"))) for name, size in sizes.items()}
 
 

@@ -1,4 +1,4 @@
-"""Models and computed numbers cached by a worker process."""
+"""Models and computed results cached by a worker process."""
 
 from __future__ import annotations
 
@@ -30,45 +30,43 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 
-# Models mapped at a time.
+# Maximum number of memory-mapped models.
 _MAX_MODELS = 4
-# Files whose numbers may stay without the model.
+# Maximum number of files with cached results.
 _MAX_FILES = 64
 
 
 class ModelFile(msgspec.Struct, frozen=True, dict=True, weakref=True):
-    """The column file of a loaded profile and the id of its model."""
+    """The column file of a loaded profile, and the id of its model."""
 
     path: str
     model: str
     captures: tuple[ModelFile, ...] = ()
-    """Captures of its replayed graphs, if it is a trace."""
+    """Column files of its graph captures."""
     names: tuple[str, ...] = ()
-    """Their names for users."""
+    """Names of the captures, for users."""
     captures_key: str = ""
-    """One name for all of them."""
+    """Combined name of the captures."""
 
     @property
     def without_capture(self) -> ModelFile:
-        """Returns the profile without its captures."""
+        """Returns the same file without captures."""
         return ModelFile(self.path, self.model)
 
 
 class _OpenFile:
-    """One file with its lazily opened model and cached numbers."""
-
     def __init__(self) -> None:
         self.made: Any = None
 
 
 class OpenModels:
-    """The models of recently used files (mapped, not copied), and numbers computed from them."""
+    """Memory-mapped models of recently used files, and results computed from them."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[ModelFile, _OpenFile] = OrderedDict()
 
     def model(self, file: ModelFile) -> Any:
-        """Returns the model in a file, of the type that its ``Model`` names. Raises CacheFileLost."""
+        """Returns the model stored in a file. Raises CacheFileLost."""
         opened = self._file(file)
         if opened.made is None:
             opened.made = (
@@ -80,12 +78,12 @@ class OpenModels:
         return opened.made
 
     def _with_captures(self, file: ModelFile) -> TraceTable:
-        """A trace with what its captures tell. Raises NotFoundError, CacheFileLost."""
+        """Returns a trace with the operators from its captures. Raises NotFoundError, CacheFileLost."""
         told = (_captured(self.model(each), name) for each, name in zip(file.captures, file.names, strict=True))
         return self.typed(file.without_capture, TraceTable).with_captured(told, file.captures_key)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
-        """Returns the model in a file, which must have that type. Raises NotFoundError, CacheFileLost."""
+        """Returns the model stored in a file. Raises CacheFileLost, and NotFoundError if it is not a ``kind``."""
         made = self.model(file)
         if not isinstance(made, kind):
             has, wanted = registry.model_by_id(file.model).noun, registry.noun_of(kind)
@@ -93,14 +91,12 @@ class OpenModels:
         return made
 
     def levels(self, file: ModelFile) -> Pyramid:
-        """Returns the levels of the timeline. Raises NotFoundError, CacheFileLost, CacheRefused."""
-        # They are kept beside the file of the trace: what they show is in it alone.
+        """Returns the levels of detail of the timeline. Raises NotFoundError, CacheFileLost, CacheRefused."""
+        # Captures do not change the timeline, so its levels belong to the trace without captures.
         return levels_of(self.typed(file.without_capture, TraceTable), file.path)
 
     def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
-        """Returns the part of one view about a profile. Raises CacheFileLost, BadRequest, and PartFailed after a
-        bug.
-        """
+        """Returns the result of a view for one profile. Raises CacheFileLost, BadRequest, PartFailed."""
         params = view_params(analysis, params)
 
         def make() -> Part:
@@ -113,21 +109,22 @@ class OpenModels:
         return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
 
     def cached_part(self, path: str, worker: str) -> Part:
-        """Returns a part stored at ``path``, named by its worker. Raises CacheFileLost.
+        """Returns the result stored at ``path``. Raises CacheFileLost.
 
-        The last ones stay open, since every page of a table needs them again.
+        Recent results stay in memory, because every page of a table needs them.
         """
-        size = 0 if path.endswith(mapped_part.SUFFIX) else None  # its pages are the file's
+        size = 0 if path.endswith(mapped_part.SUFFIX) else None  # memory-mapped pages are not memory of this process
         return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker), size)
 
     def read_part(self, path: str, worker: str) -> Part:
-        """Returns the same without caching it. Raises CacheFileLost."""
+        """Returns the result stored at ``path``, without caching it. Raises CacheFileLost."""
         return replace(_load_part(path), worker=worker)
 
     def keep(self, file: ModelFile, analysis: Analysis[Any]) -> None:
-        """Writes the part of a view about the whole profile next to the file. Raises CacheRefused, PartFailed.
+        """Stores the result of a view for the whole profile next to the column file. Raises CacheRefused,
+        PartFailed.
 
-        Parts with failures are not stored: the next process tries again.
+        A result with failures is not stored, so that the next process tries again.
         """
         part = self.part(file, analysis, Params())
         if FAILED_PAYLOAD in part.payloads:
@@ -136,7 +133,7 @@ class OpenModels:
         put_atomically(_part_path(file.path, analysis), lambda partial: partial.write_bytes(body))
 
     def forget(self, path: str) -> None:
-        """Drops cached values of a file that is written again."""
+        """Drops cached values of a file that will be rewritten."""
         for file in [file for file in self._files if path in _paths(file)]:
             opened = self._files.pop(file)
             MEMO.forget(opened)
@@ -178,10 +175,9 @@ def _cached_part(path: str, analysis: Analysis[Any], params: Params) -> Part | N
 
 
 def _load_part(path: str) -> Part:
-    """A part that was kept. Raises CacheFileLost."""
     try:
         return mapped_part.read(path) if path.endswith(mapped_part.SUFFIX) else part_codec.load(Path(path).read_bytes())
     except (OSError, ValueError, LookupError) as error:
         raise CacheFileLost(
-            "A cached part is missing or damaged.", path, "It will be computed again: repeat the request."
+            "A cached result is missing or damaged.", path, "It will be computed again: repeat the request."
         ) from error

@@ -1,4 +1,4 @@
-"""Questions that parse files into column files, and open column files."""
+"""Questions that parse files and open the resulting column files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Missing, Params, Part
 from tb_plugin.errors import PartFailed, UnreadableTrace, UserError, WindowUnsupported
 from tb_plugin.formats.base import Reader, ReadOptions, ReadState
-from tb_plugin.formats.format_entry import windowed
-from tb_plugin.formats.unsupported_files import foreign
+from tb_plugin.formats.format_entry import as_windowed_reader
+from tb_plugin.formats.unsupported_files import identify_unsupported
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.merged_ranks import rank_traces
@@ -26,7 +26,7 @@ from tb_plugin.model.trace.window import Survey, choose, parse_window
 from tb_plugin.model_kinds.base import Model, Outline
 from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, ViewInfo
 from tb_plugin.payloads.export import to_json
-from tb_plugin.service.file_head import HEAD_BYTES, unpacked
+from tb_plugin.service.file_head import HEAD_BYTES, unpack_head
 from tb_plugin.service.workers.memory_budget import window_unsupported_error
 from tb_plugin.service.workers.memory_estimate import room_bytes
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
@@ -34,37 +34,38 @@ from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
 from tb_plugin.service.workers.question import Progress, Report
 from tb_plugin.service.workers.user_step_pattern import with_own_steps
 from tb_plugin.storage.cache import put_atomically
-from tb_plugin.storage.checksum import Seal, seal_of, sealed, unsealed
+from tb_plugin.storage.checksum import Seal, seal_of, with_checksum, without_checksum
 from tb_plugin.storage.files import FileSource
 from tb_plugin.storage.safe_open import Located
 from tb_plugin.views.overview.configuration import head_settings
 
 
 class Open(msgspec.Struct, frozen=True):
-    """Asks to open a loaded profile and its cached parts before the first question."""
+    """Asks to open a loaded profile and its cached results in advance."""
 
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> None:
-        """Opens both. Raises CacheFileLost."""
+        """Opens the profile. Raises CacheFileLost."""
         _open_beside(registry.model_by_id(self.file.model), models.model(self.file), self.file.path)
 
 
 class AskOffered(msgspec.Struct, frozen=True):
-    """Asks for the views of a loaded profile with its captures: its summary was made without them."""
+    """Asks which views apply to a loaded profile together with its captures."""
 
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
-        """Returns the views for the navigation. Raises CacheFileLost."""
+        """Returns the views in navigation order. Raises CacheFileLost."""
         model, made = registry.model_by_id(self.file.model), models.model(self.file)
         return _view_infos(_navigation_views(model), made, model.outline(made))[0]
 
 
 class Parse(msgspec.Struct, frozen=True):
-    """Asks to read local files, or the window of them that fits ``limits``, into the column file ``target``.
+    """Asks to parse local files into the column file ``target``.
 
-    ``files`` maps names in the profile to local paths; the Summary also goes to ``summary_target``.
+    ``files`` maps names in the profile to local paths. ``limits`` restricts the read to a window. The summary is
+    also written to ``summary_target``.
     """
 
     reader_id: str
@@ -75,27 +76,25 @@ class Parse(msgspec.Struct, frozen=True):
     class_rules: RuleFile = RuleFile()
     own_steps: str = ""
     rank: str = ""
-    """Rank of a merged file whose summary is returned; "": that of the first, which lists all ranks."""
+    """Rank whose summary is returned, for a merged file. "" = the first rank, with a list of all ranks."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
-        """Returns the summary of the profile. Raises UserError; PartFailed after a bug, for this profile only.
+        """Returns the summary of the profile. Raises UserError, and PartFailed after a bug.
 
-        A merged file is read once, and the files of all its ranks are written. A window of it is one profile: the
-        survey does not separate the steps of ranks.
+        A merged file is read once and written as one column file per rank. A window of it is written as a single
+        profile, because the survey does not separate ranks.
         """
         if self.rank and self.limits is not None:
-            raise _refused(
-                dict(self.files), self.limits, "the ranks of a merged file can only be read together and completely."
-            )
+            raise _refused(dict(self.files), self.limits, "a merged file can only be opened as a whole.")
         reader = registry.reader_by_id(self.reader_id)
         model = registry.model_of(reader)
         raw, progress = self._read(reader, report)
         ranks = rank_traces(raw) if isinstance(raw, RawTrace) and raw.window is None else []
         profiles = {rank.label: rank.make for rank in ranks} or {"": [raw].pop}
-        del raw  # whoever takes it is the only one that holds it
+        del raw  # so that the consumer holds the only reference
         if self.rank and self.rank not in profiles:
             where = next(iter(dict(self.files)))
-            raise UnreadableTrace(f"The file contains nothing from {self.rank}.", where)
+            raise UnreadableTrace(f"The file contains no events of {self.rank}.", where)
         write = partial(self._write, model, models, progress, report)
         summaries = {rank: write(rank, make) for rank, make in profiles.items()}
         if self.rank or not ranks:
@@ -111,18 +110,18 @@ class Parse(msgspec.Struct, frozen=True):
         rank: str,
         make: Callable[[], Any],
     ) -> Summary:
-        """The summary of a profile, or of a rank of it, whose files are written. Raises UserError."""
+        """Writes the files of a profile or of one rank, and returns its summary. Raises UserError."""
         target, summary_target = (_rank_path(path, rank) for path in (self.target, self.summary_target))
         report(progress._replace(stage="assembling"))
-        made = isolated("Assembly of the profile", lambda: model.assemble(make()))
+        made = isolated("Building the profile", lambda: model.assemble(make()))
         models.forget(target)
 
         def write(partial: Path) -> Seal:
             report(progress._replace(stage="writing"))
             model.write(made, str(partial))
-            return seal_of(partial)  # before it is in place: there, another process may take it away at once
+            return seal_of(partial)  # before the rename, because another process may evict it afterwards
 
-        seal = isolated("Writing of the columns", partial(put_atomically, target, write))
+        seal = isolated("Writing the columns", partial(put_atomically, target, write))
         del made, write
         report(progress._replace(stage="summarising"))
         file = ModelFile(target, model.id)
@@ -132,22 +131,21 @@ class Parse(msgspec.Struct, frozen=True):
             if analysis.traits.cached and missing_of(analysis, made) is None:
                 isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
         _open_beside(model, made, target)
-        summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
-        # Last: whoever finds it may ask for all of the others.
-        put_atomically(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
+        summary = isolated("Summary of the profile", lambda: _summarise(models, file, views, seal))
+        # Written last, because its existence means that all other files exist.
+        put_atomically(summary_target, lambda partial: partial.write_bytes(with_checksum(to_json(summary))))
         return summary
 
     def _read(self, reader: Reader[Any], report: Report) -> tuple[Any, Progress]:
-        """The raw profile, and how much was read. Raises UserError."""
+        """Returns the parsed profile and the final progress. Raises UserError."""
         reading, paths = _Telling("reading", report), dict(self.files)
         try:
-            raw = isolated("Reading of the file", lambda: self._raw(reader, paths, reading, report))
+            raw = isolated("Reading the file", lambda: self._raw(reader, paths, reading, report))
         except UnreadableTrace as error:
             raise _with_format_name(error, paths) from error
         return raw, reading.progress
 
     def _raw(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
-        """What the reader returns. Raises UserError."""
         try:
             window = None if self.limits is None else _window(reader, paths, self.limits, report, self.own_steps)
             options = ReadOptions(window=window, class_rules=self.class_rules, own_steps=self.own_steps)
@@ -167,14 +165,14 @@ def _with_format_name(error: UnreadableTrace, paths: Mapping[str, str | Located]
         return error
     try:
         with FileSource(paths).open(*paths) as file:
-            what = foreign("", unpacked(file.read(HEAD_BYTES)))
+            what = identify_unsupported("", unpack_head(file.read(HEAD_BYTES)))
     except (OSError, UserError, zlib.error):
         return error
     return UnreadableTrace(what, error.where) if what else error
 
 
 class _Telling:
-    """Reports progress and file metadata to the parent."""
+    """Reports progress and file metadata to the parent process."""
 
     def __init__(self, stage: str, report: Report) -> None:
         self.progress = Progress(stage)
@@ -182,11 +180,10 @@ class _Telling:
         self._keys = 0
 
     def tell(self, state: ReadState) -> None:
-        """Progress of a reader."""
         about = self.progress.profile_info
         if len(state.head) != self._keys:
             self._keys = len(state.head)
-            about = isolated("Settings of the recording", lambda: head_settings(state.head), lambda failure: about)
+            about = isolated("Recording settings", lambda: head_settings(state.head), lambda failure: about)
         self.progress = self.progress._replace(
             fraction=state.fraction, events=state.events, counts=state.counts, profile_info=about
         )
@@ -196,9 +193,9 @@ class _Telling:
 def _window(
     reader: Reader[Any], paths: Mapping[str, str | Located], limits: Limits, report: Report, own: str
 ) -> Window:
-    """The window that was asked for, as much of it as fits. Raises UserError, also when the reader opens no windows."""
+    """Returns the requested window, shortened to fit in memory. Raises UserError, also if the reader has no windows."""
     asked = parse_window(limits.window)
-    able = windowed(reader)
+    able = as_windowed_reader(reader)
     if able is None:
         raise _refused(paths, limits, f"a profile of the format {reader.id} cannot be opened as a window.")
     survey = _cached_survey(limits.survey_target)
@@ -209,7 +206,9 @@ def _window(
             )
         except WindowUnsupported as error:
             raise _refused(paths, limits, error.what) from error
-        put_atomically(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
+        put_atomically(
+            limits.survey_target, lambda partial: partial.write_bytes(with_checksum(msgspec.json.encode(found)))
+        )
     return choose(survey, asked, room_bytes(able, limits.budget_bytes), limits.peak_memory_bytes, limits.budget_bytes)
 
 
@@ -221,13 +220,13 @@ def _refused(paths: Mapping[str, str | Located], limits: Limits, why: str) -> Us
 
 def _cached_survey(path: str) -> Survey | None:
     try:
-        return msgspec.json.decode(unsealed(Path(path).read_bytes()), type=Survey)
+        return msgspec.json.decode(without_checksum(Path(path).read_bytes()), type=Survey)
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
         return None
 
 
 def _nothing(failure: PartFailed) -> None:
-    """Ignores the failure here: the request for the part reports it."""
+    """Ignores a failure here, because the request for the view reports it."""
 
 
 def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
@@ -235,7 +234,10 @@ def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
 
 
 def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
-    """Returns why a view does not apply. A view that fails in this check is offered and shows its failure."""
+    """Returns why a view does not apply; None if it applies.
+
+    A view that fails during this check is treated as applicable, so that it can show the failure.
+    """
     return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
 
 
@@ -248,7 +250,7 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
     outline = model.outline(made)
     shown, absent = _view_infos(views, made, outline)
     default = registry.analysis_by_id(model.default_view)
-    # The page shows it next anyway.
+    # The page requests the default view next anyway, so its result is computed and cached now.
     count, figures = isolated(
         default.title, lambda: _first(models.part(file, default, Params())), lambda failure: (1, [])
     )
@@ -290,11 +292,11 @@ def read_info(report: ReadReport) -> ReadInfo:
     return ReadInfo(**counts, issues=issues)
 
 
-# The fix for a view whose data may be in the missing rest of a truncated file.
-CUT_OFF = "Let the job write the whole file, or record again: the missing part may contain it."
+# Advice for a view whose data may be in the missing rest of a truncated file.
+CUT_OFF = "Let the job finish writing the file, or record again: the missing part may contain the data."
 
 
-def expected(analysis: Analysis[Any]) -> ViewInfo:
+def expected_view(analysis: Analysis[Any]) -> ViewInfo:
     """Returns the navigation entry of a view that applies."""
     traits = analysis.traits
     return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.phase_note)
@@ -305,18 +307,18 @@ def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> 
     absent: list[ViewInfo] = []
     for analysis in views:
         missing = missing_of(analysis, made)
-        # What no option records, as the kernels of a tool that knows no devices, the trace is not about.
+        # A view without advice needs data that no recording option provides, so it is hidden.
         is_absent = missing is not None and (analysis.traits.hidden or not missing.enable)
         (absent if is_absent else shown).append(_view_info(analysis, missing, outline))
     return shown, absent
 
 
 def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo:
-    view = expected(analysis)
+    view = expected_view(analysis)
     if missing is None:
         return view
     if outline.window is not None:
-        return replace(view, available=False, why=f"In the window that was opened: {missing.why}")
+        return replace(view, available=False, why=f"In the opened window: {missing.why}")
     if not outline.report.complete and missing.enable:
         return replace(view, available=False, why=f"In the readable part of the file: {missing.why}", enable=CUT_OFF)
     return replace(view, available=False, why=missing.why, enable=missing.enable)

@@ -1,9 +1,8 @@
 """A pool of worker processes that parse and analyse.
 
-Each worker is a fresh interpreter started by ``subprocess``, not by ``multiprocessing``, which would run the host's
-main script again in every worker: a script that calls ``tb_plugin.open`` without a ``__main__`` guard would start
-itself forever. ``concurrent.futures`` does not fit either: one dead process breaks its pool, and a running task cannot
-be stopped.
+Each worker is a fresh interpreter started by ``subprocess``. ``multiprocessing`` would run the main script again in
+every worker: without a ``__main__`` guard, a script that calls ``tb_plugin.open`` would start itself forever.
+``concurrent.futures`` cannot stop a running task, and one dead process breaks its pool.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ WORKERS_VARIABLE = settings.WORKERS.name
 _MAX_WORKERS = 4
 _BYTES_PER_WORKER = 1024**3
 _RETIRE_BYTES = 1024**3
-# 1/4 of the memory at which a worker is replaced may be cached numbers.
+# Cached values may take 1/4 of the memory at which a worker is replaced.
 _MEMO_DIVISOR = 4
 
 
 class Workers(Protocol):
-    """Answers questions: a Pool, or the calling process itself (InlineWorkers)."""
+    """Answers questions in worker processes (Pool) or in the calling process (InlineWorkers)."""
 
     budget: int
-    """Bytes that parses may use together; a larger one opens a window."""
+    """Memory in bytes that all parses may use together; a larger profile is opened as a window."""
 
     def submit(
         self,
@@ -53,37 +52,37 @@ class Workers(Protocol):
         peak_memory_bytes: int = 0,
         about: str = "",
     ) -> Job[Answer]:
-        """Asks a question.
+        """Submits a question.
 
-        ``key`` identifies the file it uses, ``heavy`` marks a parse; ``peak_memory_bytes`` is its estimated peak memory;
-        ``about`` is the address of the trace, for messages.
+        ``key`` identifies the file it uses. ``heavy`` marks a parse, and ``peak_memory_bytes`` is its estimated
+        peak memory. ``about`` is the path of the trace, for messages.
         """
         ...
 
     def cancel(self, job: Job[Answer]) -> None:
-        """Stops a job; its future then raises Cancelled unless it was done."""
+        """Stops a job. Its future raises Cancelled unless it was already done."""
         ...
 
     def leave(self, job: Job[Answer]) -> None:
-        """Records that a job is no longer needed: it is not started, or ended unless it finishes soon."""
+        """Marks a job as abandoned. It is stopped unless it finishes soon."""
         ...
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """Records that a job is needed again; False when it was stopped already."""
+        """Marks an abandoned job as needed again. Returns False if it was already stopped."""
         ...
 
     def close(self) -> None:
-        """Ends all workers."""
+        """Stops all workers."""
         ...
 
 
 class InlineWorkers:
-    """Answers every question at once in the calling thread, for short-lived processes."""
+    """Answers every question immediately in the calling thread, for short-lived processes."""
 
     def __init__(self, report: Report = lambda progress: None, budget: int | None = None) -> None:
         self.budget = budget or budget_bytes()
         from tb_plugin.service.workers.model_cache import (
-            OpenModels,  # a pool is there before all that this brings along
+            OpenModels,  # imported here, because a pool starts before these heavy imports
         )
 
         self._report = report
@@ -98,12 +97,12 @@ class InlineWorkers:
         peak_memory_bytes: int = 0,
         about: str = "",
     ) -> Job[Answer]:
-        """Answers at once; the returned job is done."""
+        """Answers the question immediately. The returned job is done."""
         job = Job(question, key, heavy)
         try:
             report = self._report if heavy else lambda progress: None
             job.future.set_result(question.answer(self._models, report))
-        except Exception as error:  # handed to whoever asks for the result
+        except Exception as error:  # raised by the future
             job.future.set_exception(error)
         return job
 
@@ -122,11 +121,11 @@ class InlineWorkers:
 
 
 class Pool:
-    """At most ``size`` worker processes, started on demand; at most ``heavy`` of them parse.
+    """At most ``size`` worker processes, started on demand. At most ``heavy`` of them parse.
 
-    Parses together stay within ``budget`` bytes; a larger one runs without other parses. A job prefers the idle worker
-    that last used its key, which has its data in memory. An answer may take ``limit_seconds`` (None: no limit);
-    ``watch`` has the rules for ending jobs early.
+    Concurrent parses stay within ``budget`` bytes; a larger parse runs alone. A job prefers the idle worker that
+    used its key last, because the data is in its memory. ``limit_seconds`` limits the time of an answer (None =
+    unlimited). ``timeouts.py`` has the rules for stopping jobs.
     """
 
     def __init__(
@@ -137,10 +136,10 @@ class Pool:
         limit_seconds: float | None = None,
     ) -> None:
         self.size = size or default_size()
-        # One seat is kept for answers, so that a parse does not freeze the page of another profile.
+        # One worker is reserved for answers, so that a parse does not block the page of another profile.
         self.heavy = heavy or max(1, self.size - 1)
         self.budget = budget or budget_bytes()
-        # Memory that Python freed rarely goes back to the system: a worker grown large is replaced.
+        # Python rarely returns freed memory to the system, so a worker that has grown large is replaced.
         self._retire_bytes = min(_RETIRE_BYTES, self.budget // self.size)
         self._changed = threading.Condition()
         self._pending: list[Job[Any]] = []
@@ -152,7 +151,7 @@ class Pool:
         _open_pools.add(self)
 
     def warm(self) -> None:
-        """Starts a worker in advance, once, so that its libraries are loaded for the first question."""
+        """Starts one worker in advance, so that the first question does not wait for imports."""
         with self._changed:
             warmed, self._warmed = self._warmed, True
         if not warmed:
@@ -167,13 +166,13 @@ class Pool:
         peak_memory_bytes: int = 0,
         about: str = "",
     ) -> Job[Answer]:
-        """Queues a question. See Workers."""
+        """Queues a question (see ``Workers.submit``)."""
         job = Job(question, key, heavy, peak_memory_bytes, about)
         with self._changed:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
             self._pending.append(job)
-            # Looked at only while seats are missing: the queue is short then, whatever comes later.
+            # Checked only until all workers exist, when the queue is still short.
             if len(self._seats) < self.size and self._lacks_a_seat():
                 self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_DIVISOR)))
                 threading.Thread(
@@ -190,15 +189,15 @@ class Pool:
         return max(asking, 1) > sum(seat.is_free for seat in self._seats)
 
     def cancel(self, job: Job[Answer]) -> None:
-        """Takes a waiting job off the queue; kills the worker of a running one."""
+        """Removes a waiting job from the queue, or kills the worker of a running job."""
         with self._changed:
             waiting = self._stop(job, Cancelled(job.name))
-        # Outside the lock: callbacks of a future may take locks of their own.
+        # Called without the lock, because callbacks of a future may take other locks.
         if waiting:
             job.future.set_exception(Cancelled(job.name))
 
     def leave(self, job: Job[Answer]) -> None:
-        """Takes a waiting job off the queue; ends a running one unless it finishes soon."""
+        """Removes a waiting job from the queue. A running job is stopped unless it finishes soon."""
         with self._changed:
             job.unwanted_since = time.monotonic()
             waiting = job in self._pending
@@ -206,7 +205,7 @@ class Pool:
             self.cancel(job)
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """Records that a job is needed again; False when it was stopped already."""
+        """Marks an abandoned job as needed again. Returns False if it was already stopped."""
         with self._changed:
             if job.stopped is None:
                 job.unwanted_since = None
@@ -216,7 +215,7 @@ class Pool:
         job.stopped = job.stopped or why
         if job in self._pending:
             self._pending.remove(job)
-            self._changed.notify_all()  # what it kept waiting may run now
+            self._changed.notify_all()  # jobs that waited for it may run now
             return True
         if job.process is not None:
             job.process.kill()
@@ -235,9 +234,9 @@ class Pool:
                 now = time.monotonic()
                 running = [seat.job for seat in self._seats if seat.job is not None]
                 for job in [*self._pending, *running]:
-                    why: TorchTraceError | None = timeouts.late(job, now, self._limit_seconds) or timeouts.forsaken(
-                        job, now
-                    )
+                    why: TorchTraceError | None = timeouts.timeout_error(
+                        job, now, self._limit_seconds
+                    ) or timeouts.abandoned_error(job, now)
                     if why is not None and job.stopped is None and self._stop(job, why):
                         ended.append((job, why))
                 if self.heavy < self.size <= len(running):
@@ -249,7 +248,7 @@ class Pool:
                 job.future.set_exception(why)
 
     def close(self) -> None:
-        """Kills all workers; jobs under way raise Cancelled."""
+        """Kills all workers. Unfinished jobs raise Cancelled."""
         with self._changed:
             self._closed = True
             waiting, self._pending = self._pending, []
@@ -265,7 +264,7 @@ class Pool:
         while (job := self._take(seat)) is not None:
             try:
                 result, error = self._attempt(seat, job), None
-            except Exception as raised:  # the edge of the pool: whoever waits gets it
+            except Exception as raised:  # top level of the pool: the future raises it
                 result, error = None, raised
             with self._changed:
                 seat.job = job.process = job.running_since = None
@@ -288,7 +287,7 @@ class Pool:
                     self._pending.remove(job)
                     seat.job = job
                     if self._pending:
-                        self._changed.notify_all()  # others may have left them to this seat while it was idle
+                        self._changed.notify_all()  # other workers may have left them to this idle worker
                     return job
                 self._changed.wait()
             return None
@@ -298,7 +297,7 @@ class Pool:
         slow = [job for job in running if not job.is_short]
         left = self.budget - sum(job.peak_memory_bytes for job in running if job.heavy)
         full = bool(slow) and len(slow) >= self.heavy
-        # Only the first parse of the queue: small ones that pass it by would keep a large one out for ever.
+        # Only the first parse in the queue may start: otherwise small ones would delay a large one forever.
         parse = next((job for job in self._pending if job.heavy), None)
         if parse is not None and (full or (parse.peak_memory_bytes > left and any(job.heavy for job in running))):
             parse = None
@@ -310,7 +309,7 @@ class Pool:
         return next((job for job in allowed if not any(job.key in other.warm for other in others)), None)
 
     def _attempt(self, seat: _Seat, job: Job[Answer]) -> Answer:
-        """The result of a job, tried again once when its worker died. Raises what the task raised, or WorkerDied."""
+        """Runs a job, and repeats it once if its worker dies. Raises the error of the task, or WorkerDied."""
         deaths: list[Death] = []
         while len(deaths) < 2:
             try:
@@ -318,7 +317,7 @@ class Pool:
                     if job.stopped is not None:
                         raise job.stopped
                     job.process = seat.start()
-                    # The start of a process is not the question's fault.
+                    # The time to start a process is not charged to the question.
                     job.running_since = time.monotonic() if job.process.started else None
                 return self._run(seat, job.process, job)
             except (EOFError, OSError, ValueError) as error:
@@ -333,7 +332,7 @@ class Pool:
         raise deaths[-1].error(job.label)
 
     def _run(self, seat: _Seat, process: Process, job: Job[Answer]) -> Answer:
-        """Sends a job and waits for its result. Raises EOFError or OSError when the process dies."""
+        """Sends a job and waits for its result. Raises EOFError or OSError if the process dies."""
         from tb_plugin.service.workers import worker_main
 
         worker_main.send(process.questions, job.question)
@@ -351,7 +350,7 @@ class Pool:
                 case Done(answer, resident_bytes):
                     if resident_bytes > self._retire_bytes:
                         seat.end()
-                    return cast(Answer, answer)  # of this question: a worker has one at a time
+                    return cast(Answer, answer)  # it belongs to this question: a worker has only one at a time
                 case Failed(error):
                     raise error
                 case Bug(text):
@@ -360,7 +359,7 @@ class Pool:
 
 
 class _Seat(Seat):
-    """A slot for one worker process, and its job."""
+    """A slot for one worker process, with its current job."""
 
     def __init__(self, memo_bytes: int) -> None:
         super().__init__(memo_bytes)
@@ -372,20 +371,20 @@ class _Seat(Seat):
 
     @property
     def is_free(self) -> bool:
-        """Whether it takes the next job at once, or before another process could be started for it."""
+        """Whether it is idle, or only warming up."""
         return self.job is None or isinstance(self.job.question, Ready)
 
 
 class _GaveWay(Exception):
-    """A job was ended to let others pass; it goes back to the queue."""
+    """A long job was stopped to make room for short ones. It returns to the queue."""
 
 
 class WorkerBug(TorchTraceError):
-    """A task raised an unexpected error; the log has the traceback."""
+    """A task raised an unexpected error. The log has the traceback."""
 
 
 def default_size() -> int:
-    """Returns the number of workers allowed by the environment, cores and memory budget."""
+    """Returns the number of workers: TORCH_TRACE_WORKERS, or a number limited by cores and memory budget."""
     wanted = os.environ.get(WORKERS_VARIABLE, "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)

@@ -1,7 +1,7 @@
-"""Questions for worker processes, and their progress.
+"""Questions to worker processes, and their progress.
 
-A question is a small frozen object that is pickled for the worker. It knows how to compute its answer, and so its type:
-``Workers.submit(question)`` returns a job of that type.
+A question is a small frozen object that is pickled and sent to a worker. Its method ``answer`` computes the answer,
+so ``Workers.submit(question)`` returns a job with the right type.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class Progress(NamedTuple):
-    """The progress of an answer.
+    """Progress of an answer.
 
-    ``stage`` is the current stage, ``fraction`` the fraction of the input that was read, 0..1. ``events`` were read so
-    far, ``counts`` of them by kind (``readers.base.ReadState``); ``about`` is the metadata at the start of the file.
-    ``since`` is the start of the stage, in monotonic seconds of the waiting process; the worker omits it.
+    ``fraction`` is the part of the input read so far in this ``stage``, 0..1. ``events`` is the number of events
+    read so far, ``counts`` that by kind. ``since`` is the start of the stage in monotonic seconds of the waiting
+    process.
     """
 
     stage: str
@@ -35,24 +35,26 @@ class Progress(NamedTuple):
     since: float = 0.0
 
 
-# Receives progress. At most ten reports a second per stage reach the parent.
+# Receives progress. The parent gets at most ten reports per second and stage.
 Report = Callable[[Progress], None]
 
 
 class Question(Protocol[Answer_co]):
-    """A question for a worker. A frozen dataclass: it is pickled, and equal questions share an answer."""
+    """A question to a worker process.
+
+    Implement it as a frozen dataclass: it is pickled, and equal questions share one answer.
+    """
 
     def answer(self, models: OpenModels, report: Report) -> Answer_co:
-        """Returns the answer, which can be pickled. Runs in the worker; ``models`` are the open models of the
-        process.
+        """Computes the answer in the worker process. The answer must be picklable.
 
-        Raises UserError.
+        ``models`` caches the open models of the process. Raises UserError.
         """
         ...
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """Asks for nothing, to warm up a worker."""
+    """Does nothing, to warm up a worker."""
 
     def answer(self, models: OpenModels, report: Report) -> None:
-        """Returns at once."""
+        """Returns immediately."""

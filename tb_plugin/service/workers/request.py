@@ -12,7 +12,7 @@ from tb_plugin.service.workers.question import Progress, Question
 if TYPE_CHECKING:
     from tb_plugin.service.workers.worker_process import Process
 
-# Stage of a job before its first report: queued, or in a starting worker.
+# Stage of a job before its first report: in the queue, or in a worker that is starting.
 WAITING = "waiting"
 
 
@@ -20,7 +20,10 @@ Answer = TypeVar("Answer")
 
 
 class Job(Generic[Answer]):
-    """A submitted question. ``progress`` is the last report of its worker; ``future`` carries the answer."""
+    """A submitted question.
+
+    ``progress`` is the last report of its worker; ``future`` holds the answer.
+    """
 
     def __init__(
         self,
@@ -36,32 +39,32 @@ class Job(Generic[Answer]):
         self.peak_memory_bytes = peak_memory_bytes
         self.label = about or key
         self.long = False
-        """Whether it once had to give way: like a read, it may not occupy the last free worker."""
+        """Whether it was once stopped to make room. Like a parse, it may not occupy the last free worker."""
         self.stopped: TorchTraceError | None = None
-        """Why it ends without an answer."""
+        """Why it was stopped."""
         self.gives_way = False
-        """Whether its worker is ended and it goes back to the queue."""
+        """Whether its worker was stopped and the job returns to the queue."""
         self.queued_at = time.monotonic()
         self.running_since: float | None = None
         self.unwanted_since: float | None = None
-        """Since when it is not needed."""
+        """When it was abandoned, in monotonic seconds; None = needed."""
         self.process: Process | None = None
         self.future: Future[Answer] = Future()
         self.restart()
 
     @property
     def name(self) -> str:
-        """Returns the kind of question."""
+        """Returns the class name of the question."""
         return type(self.question).__name__
 
     @property
     def is_short(self) -> bool:
-        """Returns True unless it is a read, or an answer that took long before."""
+        """Returns False for a parse, and for an answer that took too long before."""
         return not self.heavy and not self.long
 
     @property
     def fraction(self) -> float:
-        """Returns the fraction of its input that was read, 0..1."""
+        """Returns the fraction of the input that was read, 0..1."""
         return self.progress.fraction
 
     def restart(self) -> None:
@@ -69,6 +72,6 @@ class Job(Generic[Answer]):
         self.progress = Progress(WAITING, since=time.monotonic())
 
     def report(self, progress: Progress) -> None:
-        """Stores a report of the worker, with the start time of a new stage."""
+        """Stores a progress report, with the start time of its stage."""
         same = progress.stage == self.progress.stage
         self.progress = progress._replace(since=self.progress.since if same else time.monotonic())

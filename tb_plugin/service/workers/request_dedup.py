@@ -1,4 +1,7 @@
-"""De-duplication of identical requests, and cancellation of abandoned ones."""
+"""De-duplication of identical requests.
+
+Abandoned requests are cancelled.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request import Answer, Job
 
-# How often a waiting thread checks that its client is still connected.
+# Seconds between checks that the client is still connected.
 LOOK_SECONDS = 0.25
 _gone: ContextVar[Callable[[], bool] | None] = ContextVar("torch_trace_gone", default=None)
 
 
 @contextmanager
 def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
-    """Cancels questions of this thread once ``gone`` reports that the client disconnected."""
+    """Cancels questions asked in the ``with`` block when ``gone`` returns True, because the client disconnected."""
     token = _gone.set(gone)
     try:
         yield
@@ -31,7 +34,7 @@ def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
 
 
 class _Flight:
-    """A submitted question and the number of waiting threads."""
+    """A submitted question and the number of threads that wait for it."""
 
     def __init__(self, job: Job[Any]) -> None:
         self.job = job
@@ -39,19 +42,19 @@ class _Flight:
 
 
 class Desk:
-    """Submits questions and waits; identical questions in progress share one answer."""
+    """Submits questions and waits for answers. Identical concurrent questions share one answer."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
-        self._lock = threading.RLock()  # leaving a waiting job lands it at once
+        self._lock = threading.RLock()  # leaving a queued job ends it immediately
         self._flights: dict[Question[Any], _Flight] = {}
 
     def ask(
         self, question: Question[Answer], key: str, about: str, heavy: bool = False, peak_memory_bytes: int = 0
     ) -> Answer:
-        """Returns the answer. Raises its error, and Cancelled when the client disconnected.
+        """Returns the answer. Raises its error, or Cancelled if the client disconnected.
 
-        ``key``, ``about``, ``heavy`` and ``peak_memory_bytes`` are those of ``Workers.submit``.
+        The parameters are those of ``Workers.submit``.
         """
         flight = self._join(question, key, about, heavy, peak_memory_bytes)
         try:
@@ -73,7 +76,7 @@ class Desk:
                 if not flight.job.future.done():
                     self._flights[question] = flight
             flight.waiting += 1
-        # Outside the lock: where it is done already, the callback runs at once.
+        # Called without the lock, because the callback of a finished future runs immediately.
         if flight.waiting == 1:
             flight.job.future.add_done_callback(partial(self._land, question, flight))
         return flight

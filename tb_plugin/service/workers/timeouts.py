@@ -1,8 +1,8 @@
-"""Rules for ending jobs early.
+"""Time limits of jobs.
 
-They keep one profile or one user from occupying all workers. An answer has a time limit; an abandoned answer is stopped
-after a moment; and if all workers are busy with long answers while short ones wait, the longest gives way and starts
-again later. All times are monotonic seconds.
+The rules keep one profile or user from occupying all workers. An answer has a time limit, and an abandoned answer
+is stopped after a few seconds. If all workers are busy and short jobs wait, the longest answer is stopped and
+repeated later. All times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tb_plugin.service.workers.request import Job
 
 log = logging.getLogger("torch_trace")
 
-# Time limit of an answer; 0: no limit.
+# Time limit of an answer in seconds; 0 = unlimited.
 ANSWER_VARIABLE = settings.ANSWER_SECONDS.name
 DEFAULT_SECONDS = 120.0
-# A running abandoned answer is stopped after this time: most finish before.
+# Seconds after which an abandoned answer is stopped; most finish before.
 FORSAKEN_SECONDS = 5.0
-# An answer that took this long gives way to one that waited this long.
+# An answer that runs this many seconds is stopped for one that has waited as long.
 GIVE_WAY_SECONDS = 2.0
-# Interval of checking the rules.
+# Seconds between checks of these rules.
 TICK_SECONDS = 0.25
 
 
 def answer_seconds() -> float | None:
-    """Returns the time limit of an answer; None: no limit."""
+    """Returns the time limit of an answer; None = unlimited."""
     text = os.environ.get(ANSWER_VARIABLE, "").strip()
     try:
         seconds = float(text) if text else DEFAULT_SECONDS
@@ -42,14 +42,14 @@ def answer_seconds() -> float | None:
     return seconds or None
 
 
-def late(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | None:
-    """Returns the timeout error of a job; None when it may continue. Reads have no limit."""
+def timeout_error(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | None:
+    """Returns the timeout error of a job, or None. Parses have no time limit."""
     if limit_seconds is None or job.heavy:
         return None
     if job.running_since is None:
         if job.process is None and now - job.queued_at > limit_seconds:
             what = f"All workers were busy for {limit_seconds:g} s."
-            return TookTooLong(what, job.label, "Try again later, or allow more of them with TORCH_TRACE_WORKERS.")
+            return TookTooLong(what, job.label, "Try again later, or allow more workers with TORCH_TRACE_WORKERS.")
         return None
     if now - job.running_since > limit_seconds:
         what = f"The answer took longer than {limit_seconds:g} s and was stopped."
@@ -57,8 +57,8 @@ def late(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | 
     return None
 
 
-def forsaken(job: Job[Any], now: float) -> Cancelled | None:
-    """Returns the error that ends an abandoned job; None while it is needed, or was a moment ago."""
+def abandoned_error(job: Job[Any], now: float) -> Cancelled | None:
+    """Returns the error for a job abandoned more than FORSAKEN_SECONDS ago, else None."""
     since = job.unwanted_since
     if since is None or now - since <= FORSAKEN_SECONDS:
         return None
@@ -66,9 +66,9 @@ def forsaken(job: Job[Any], now: float) -> Cancelled | None:
 
 
 def giving_way(waiting: Iterable[Job[Any]], running: Iterable[Job[Any]], now: float) -> Job[Any] | None:
-    """Returns the running answer that gives way to short waiting ones; None if none has to.
+    """Returns the running answer to stop so that short jobs can run; None if no job waits too long.
 
-    Call it when no worker is free. Reads never occupy all of them.
+    Call it only if no worker is free. Parses never occupy all workers.
     """
     if not any(job.is_short and now - job.queued_at > GIVE_WAY_SECONDS for job in waiting):
         return None

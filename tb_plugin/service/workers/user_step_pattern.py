@@ -1,4 +1,4 @@
-"""The user's pattern of step annotations."""
+"""User-defined pattern of step annotations."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tb_plugin.model.trace.steps.annotations import own_problem, with_own
 from tb_plugin.model.trace.table import RawTrace
 
 VARIABLE = settings.STEPS.name
-# Code of the issue for an invalid pattern.
+# Issue code for an invalid pattern.
 CODE = "step_pattern"
 log = logging.getLogger("torch_trace")
 
 
 def own_steps() -> str:
-    """Returns the pattern in TORCH_TRACE_STEPS; an error is logged once."""
+    """Returns the pattern in TORCH_TRACE_STEPS. An invalid pattern is logged once."""
     own = os.environ.get(VARIABLE, "").strip()
     if own:
         _check(own)
@@ -36,7 +36,10 @@ def _check(own: str) -> str:
 
 
 def with_own_steps(raw: RawTrace, own: str) -> RawTrace:
-    """Returns a trace that uses the pattern first; an invalid pattern is an issue of its report."""
+    """Returns a trace whose steps are found with the pattern ``own``.
+
+    An invalid pattern is reported as an issue of the trace.
+    """
     if not own:
         return raw
     if problem := own_problem(own):

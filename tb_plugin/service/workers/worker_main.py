@@ -1,6 +1,7 @@
-"""The main program of a worker process: questions on stdin, answers on stdout.
+"""Main program of a worker process.
 
-Messages are pickles behind an 8-byte length: a ``Question`` to the worker, a ``Message`` from it.
+It reads questions from stdin and writes answers to stdout. Each message is a pickle after an 8-byte length: a
+``Question`` to the worker, a ``Message`` from it.
 """
 
 from __future__ import annotations
@@ -33,30 +34,30 @@ _LENGTH = struct.Struct("<Q")
 
 
 class Started(msgspec.Struct, frozen=True):
-    """The first message of a worker: its libraries are loaded."""
+    """First message of a worker: its libraries are loaded."""
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A question is answered. ``resident_bytes`` is the memory of the worker, without shared file pages."""
+    """The answer to a question. ``resident_bytes`` is the memory of the worker, without mapped files."""
 
     answer: object
     resident_bytes: int
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """A question was refused."""
+    """A question failed with a known error."""
 
     error: UserError
 
 
 class Bug(msgspec.Struct, frozen=True):
-    """A question met a bug: the text of its traceback."""
+    """A question raised an unexpected error, with its traceback as text."""
 
     text: str
 
 
 class Logged(msgspec.Struct, frozen=True):
-    """A log line of a worker, with its traceback if any."""
+    """A log record of a worker, with its traceback if any."""
 
     level: int
     text: str
@@ -67,7 +68,7 @@ Message = Started | Progress | Logged | Done | Failed | Bug
 
 
 def send(stream: IO[bytes], message: Question[object] | Message) -> None:
-    """Writes one message. Raises OSError when the other side has ended."""
+    """Writes one message. Raises OSError if the other process has ended."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(_LENGTH.pack(len(data)))
     stream.write(data)
@@ -75,25 +76,28 @@ def send(stream: IO[bytes], message: Question[object] | Message) -> None:
 
 
 def receive(stream: IO[bytes]) -> Message:
-    """Reads one message of a worker. Raises EOFError when it has ended."""
+    """Reads one message of a worker. Raises EOFError if the worker has ended."""
     message: Message = pickle.loads(_read(stream))
     return message
 
 
 def receive_question(stream: IO[bytes]) -> Question[object]:
-    """Reads one question. Raises EOFError when the parent has ended."""
+    """Reads one question. Raises EOFError if the parent has ended."""
     question: Question[object] = pickle.loads(_read(stream))
     return question
 
 
 def main(memo_bytes: int) -> None:
-    """Answers questions until the parent closes the pipe or ends; caches at most ``memo_bytes`` of numbers."""
+    """Answers questions until the parent closes the pipe or ends.
+
+    ``memo_bytes`` limits the cache of computed values.
+    """
     leave_out_pandas()
     create_arrow_functions_lazily()
-    # Ctrl-C reaches the whole process group: the parent decides what happens then.
+    # Ctrl-C is sent to the whole process group, but the parent decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
-    # Whatever a library prints must not land between the messages.
+    # Text printed by libraries must not mix with messages on stdout.
     os.dup2(2, 1)
     send(answers, Started())
     logging.getLogger("torch_trace").addHandler(_ToParent(answers))
@@ -103,16 +107,16 @@ def main(memo_bytes: int) -> None:
     from tb_plugin.lib.model_cache import MEMO
 
     MEMO.limit_bytes = memo_bytes
-    from tb_plugin.service.workers.model_cache import OpenModels  # with everything that must not bring pandas along
+    from tb_plugin.service.workers.model_cache import OpenModels  # after pandas was blocked
 
-    gc.enable()  # nothing that was imported is garbage
+    gc.enable()  # imported modules are never garbage
     models = OpenModels()
     while True:
         _serve(questions.get(), models, answers)
 
 
 class _ToParent(logging.Handler):
-    """Sends what is logged while a question is answered: the parent's log hides secrets and control characters."""
+    """Forwards log records to the parent, whose log redacts secrets and escapes control characters."""
 
     def __init__(self, answers: IO[bytes]) -> None:
         super().__init__(logging.WARNING)
@@ -146,9 +150,9 @@ def _serve(question: Question[object], models: OpenModels, answers: IO[bytes]) -
     except UserError as error:
         message = Failed(error)
     except MemoryError:
-        # Its heap is in no state to go on; the pool sees a death and retries in a fresh process.
+        # After a failed allocation the process must not continue. The pool retries in a new process.
         os._exit(137)
-    except Exception:  # the edge of the process: a bug must reach the parent's log
+    except Exception:  # top level of the process: the parent's log must show the bug
         message = Bug(traceback.format_exc())
     try:
         send(answers, message)

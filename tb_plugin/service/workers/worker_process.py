@@ -1,4 +1,4 @@
-"""A slot for one worker process: start, jobs and exit messages."""
+"""One worker process: start, jobs and exit status."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tb_plugin.errors import WorkerDied
 
 _WARM_KEYS = 8
 _LAST_BYTES = 4096
-# Exit codes of a process killed by the system for its memory, or after a failed allocation.
+# Exit codes of a process killed for its memory, or after a failed allocation.
 _MEMORY_CODES = (137, -signal.SIGKILL)
 
 
 class Process:
-    """A worker process and its last line on stderr, which is forwarded to ours."""
+    """A worker process. Its stderr is forwarded to the parent's stderr."""
 
     def __init__(self, memo_bytes: int) -> None:
         import subprocess
@@ -34,35 +34,35 @@ class Process:
         )
         self.pid = self._popen.pid
         self.started = False
-        """Whether it has answered anything yet."""
+        """Whether it has sent any message."""
         self._last: deque[bytes] = deque(maxlen=16)
         self._relay = threading.Thread(target=self._pass_on, name="torch-trace-stderr", daemon=True)
         self._relay.start()
 
     @property
     def questions(self) -> IO[bytes]:
-        """Returns the pipe to its standard input."""
-        assert self._popen.stdin is not None  # as it was started
+        """Returns the pipe to its stdin."""
+        assert self._popen.stdin is not None  # guaranteed by Popen
         return self._popen.stdin
 
     @property
     def answers(self) -> IO[bytes]:
-        """Returns the pipe from its standard output."""
-        assert self._popen.stdout is not None  # as it was started
+        """Returns the pipe from its stdout."""
+        assert self._popen.stdout is not None  # guaranteed by Popen
         return self._popen.stdout
 
     def poll(self) -> int | None:
-        """Returns its exit code, None while it runs."""
+        """Returns the exit code; None while the process runs."""
         return self._popen.poll()
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kills the process."""
         self._popen.kill()
 
     def close(self) -> int:
-        """Closes the pipes, waits for the end and returns the exit code (negative: the signal)."""
+        """Closes the pipes and waits for the process. Returns the exit code, or minus the signal number."""
         for stream in (self._popen.stdin, self._popen.stdout):
-            with suppress(OSError):  # what was still buffered for a dead process
+            with suppress(OSError):  # buffered data for a dead process
                 if stream is not None:
                     stream.close()
         import subprocess
@@ -76,16 +76,16 @@ class Process:
         return code
 
     def last_line(self) -> str:
-        """Returns its last line on stderr; call it after ``close``."""
+        """Returns the last line on stderr. Call it after ``close``."""
         lines = b"".join(self._last)[-_LAST_BYTES:].decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _pass_on(self) -> None:
-        assert self._popen.stderr is not None  # as it was started
+        assert self._popen.stderr is not None  # guaranteed by Popen
         with self._popen.stderr as stream:
             while chunk := os.read(stream.fileno(), _LAST_BYTES):
                 self._last.append(chunk)
-                with suppress(OSError):  # our own standard error may be closed
+                with suppress(OSError):  # our stderr may be closed
                     os.write(2, chunk)
 
 
@@ -103,24 +103,26 @@ class Death:
         return f"signal {_signal_name(-self._code)}" if self._code < 0 else f"exit code {self._code}"
 
     def error(self, about: str) -> WorkerDied:
-        """Returns the error for work on ``about`` (a trace) that was tried twice."""
+        """Returns the error for a job whose worker died twice. ``about`` is the path of its trace."""
         if self._code in _MEMORY_CODES:
             return WorkerDied(
                 f"The worker process was killed twice ({self}).",
                 about,
-                "Usually there was not enough memory: close other programs, set TORCH_TRACE_WORKERS=1, or set "
-                "TORCH_TRACE_MEMORY_MB to a lower value, so that only a window of the trace is opened.",
+                (
+                    "Usually memory ran out. Close other programs, set TORCH_TRACE_WORKERS=1, or lower "
+                    "TORCH_TRACE_MEMORY_MB to open only a window of the trace."
+                ),
             )
         said = f" Its last output: {self._last_line}" if self._last_line and self._code is not None else ""
         if not self._started:
-            do = "Python or its packages may be damaged: the log of TensorBoard (or the terminal) has the details."
+            do = "Python or its packages may be damaged. See the TensorBoard log or the terminal for details."
             return WorkerDied(f"A worker process could not start ({self}).{said}", about, do)
-        do = "This is a bug of Torch Trace or of a library: please report it with the log."
-        return WorkerDied(f"The worker process ended twice ({self}).{said}", about, do)
+        do = "This is a bug in Torch Trace or a library. Please report it with the log."
+        return WorkerDied(f"The worker process exited unexpectedly twice ({self}).{said}", about, do)
 
 
 class Seat:
-    """A slot for one worker process; ``warm`` are the keys it used last."""
+    """A slot for one worker process. ``warm`` holds the keys it used last."""
 
     def __init__(self, memo_bytes: int) -> None:
         self._memo_bytes = memo_bytes
@@ -128,8 +130,8 @@ class Seat:
         self.process: Process | None = None
 
     def used(self, key: str) -> None:
-        """Records that the process has the data of this key in memory."""
-        if self.process is None:  # retired after a large job
+        """Records that the process has the data of a key in memory."""
+        if self.process is None:  # replaced after a large job
             return
         self.warm[key] = None
         self.warm.move_to_end(key)
@@ -137,14 +139,14 @@ class Seat:
             self.warm.popitem(last=False)
 
     def start(self) -> Process:
-        """Returns the running process of this seat. Raises OSError when none can be started."""
+        """Returns the running process, started if necessary. Raises OSError."""
         if self.process is None or self.process.poll() is not None:
             self.end()
             self.process = Process(self._memo_bytes)
         return self.process
 
     def bury(self, error: Exception) -> Death:
-        """Drops a dead process and returns how it ended."""
+        """Closes a dead process and returns how it ended."""
         process, self.process = self.process, None
         self.warm.clear()
         if process is None:
@@ -153,7 +155,7 @@ class Seat:
         return Death(code, process.started, process.last_line())
 
     def end(self) -> None:
-        """Ends the process."""
+        """Stops the process."""
         process, self.process = self.process, None
         self.warm.clear()
         if process is not None:

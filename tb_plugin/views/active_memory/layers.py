@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, level, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, bytes_after_events, devices_of, levels_of
 from tb_plugin.analysis.snapshot.labels import pool_texts, stream_texts
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Snapshot
 from tb_plugin.model.trace.schema import MISSING
 
@@ -76,7 +76,7 @@ def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
     return np.array([*(pool != (0, 0) for pool in snapshot.pools), False])
 
 
-@remembered
+@cached_by_argument
 def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64, Int64]:
     device = devices_of(snapshot)[place]
     private, streams = _private(snapshot), len(snapshot.streams) + 1
@@ -102,7 +102,7 @@ def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64
     growth = np.zeros(device.count + 1, np.int64)
     for envelope in envelopes:
         growth[envelope.state] += np.diff(envelope.height, prepend=0)
-    height = levels_of(device).active - level(device.count, begin, end, size) + np.cumsum(growth)
+    height = levels_of(device).active - bytes_after_events(device.count, begin, end, size) + np.cumsum(growth)
     return tuple(envelopes), of, height
 
 

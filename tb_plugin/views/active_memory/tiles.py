@@ -13,7 +13,7 @@ from tb_plugin.analysis.snapshot.categories import categories_of_blocks
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.modules import modules_of_stacks
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Bands, BandsEnvelope
@@ -193,7 +193,7 @@ def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
     return found
 
 
-@remembered
+@cached_by_argument
 def _peak(snapshot: Snapshot, place: int, kind: str) -> int:
     devices = devices_of(snapshot)
     return int(layer_of(devices[place], kind).height.argmax()) if devices else 0

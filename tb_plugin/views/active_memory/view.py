@@ -79,10 +79,10 @@ def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
     requested = int_param(params, "level")
     level = axis.levels - 1 if requested is None else requested
     if not 0 <= level < axis.levels:
-        raise BadRequest(f"There is no level {level}.", "level", f"The last one is {axis.levels - 1}.")
+        raise BadRequest(f"There is no level {level}.", "level", f"The last level is {axis.levels - 1}.")
     last = axis.tiles(level) - 1
     if not 0 <= tile <= last:
-        raise BadRequest(f"There is no tile {tile} on level {level}.", "tile", f"The last one is {last}.")
+        raise BadRequest(f"There is no tile {tile} on level {level}.", "tile", f"The last tile is {last}.")
     return axis, level, tile
 
 
@@ -95,5 +95,5 @@ def detail_of(params: Params) -> int | None:
         return None
     requested = int_param(params, "detail")
     if requested is not None and not 0 <= requested <= FINEST:
-        raise BadRequest(f"detail must be all, or from 0 to {FINEST}.", "detail", f"Got {requested}.")
+        raise BadRequest(f"detail must be all or a number from 0 to {FINEST}.", "detail", f"Got {requested}.")
     return DETAIL if requested is None else requested

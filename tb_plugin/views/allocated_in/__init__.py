@@ -14,14 +14,16 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail"),
     http=ViewText(
         parameters=(
-            "`at_ns` (start of the allocation's microsecond, from the start of the trace), `address` (`0x7f20`, or "
-            "decimal), `bytes` (minimum size)."
+            "`at_ns` (start of the allocation's microsecond, measured from trace start), `address` "
+            "(`0x7f20`, or decimal), `bytes` (minimum size)."
         ),
         payloads=(
-            "The operator of a trace that allocated a block of another recording of the process, such as a snapshot. "
-            "`matching` (Figures: how it was [matched](../concepts/memory.md#memory); null for times outside of the "
-            "trace)."
+            "The view finds the operator of a trace that allocated a block in another recording of the "
+            "process, such as a snapshot. `matching` (Figures: how the block was "
+            "[matched](../concepts/memory.md#memory), null for times outside the trace)."
         ),
-        tables="`allocating_operators` (one row; several if it is ambiguous, none if no operator was open).",
+        tables=(
+            "`allocating_operators` (one row, several if the match is ambiguous, none if no operator was running)."
+        ),
     ),
 )

@@ -135,5 +135,5 @@ def _frame(trace: TraceTable, track: Int32, time: Int64, length_ns: int = 0) -> 
     keys = ("name", "outermost_operator", "module", *ORIGINS, "thread", "start_ns", "dur_ns")
     columns = [*METRICS.columns(*keys), Column(EVENT, hidden=True)]
     return Frame(
-        "allocating_operators", "Operators open at the allocation", columns, table, ("thread", "event"), "name"
+        "allocating_operators", "Operators running at the allocation", columns, table, ("thread", "event"), "name"
     )

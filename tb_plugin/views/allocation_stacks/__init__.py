@@ -27,9 +27,10 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device`, `at` (the moment; default: the peak), `against` (a second moment, in any order), `of` "
-            "(`held`: allocated at `at`; with `against` also `made`, the default then: all allocations in between; "
-            "and `left`: those not released at the later moment), `by` (`line`, `function`, `file`)."
+            "`device`, `at` (a moment, default the peak), `against` (a second moment, in any order), `of` "
+            "(`held`, `made`, `left`), `by` (`line`, `function`, `file`). `of=held` selects blocks allocated "
+            "at `at`. With `against`, the default is `made`: all allocations between both moments. `left` "
+            "selects the allocations that are not released at the later moment."
         ),
         payloads=(
             "For memory snapshots. `stacks` (Tree, one root), `summary` (Figures), `devices` (Figures, one per device)."

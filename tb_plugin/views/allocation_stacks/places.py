@@ -13,7 +13,7 @@ from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import group
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 
@@ -43,7 +43,7 @@ class _Labels(msgspec.Struct, frozen=True, eq=False):
     of: Int64
 
 
-@remembered
+@cached_by_argument
 def _labels(snapshot: Snapshot, by: str) -> _Labels:
     words = stack_words(snapshot)
     whole = words.frame_text

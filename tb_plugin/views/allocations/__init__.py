@@ -14,21 +14,23 @@ VIEW = ViewEntry(
     traits=Traits("Memory", cached=True, tables=("held_stacks", "oom_events"), phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters=(
-            "`device` (default: the one with most events), `at` (number of an event; the moment is after it; "
-            "default: the peak), `from`, `to` (first and last event of the part) or `from_ns`, `to_ns` (the part by "
-            "time), `axis` (`events` or `time`), `width` (columns of the curve, default 800)."
+            "`device` (default: the device with most events), `at` (number of an event, default the peak), "
+            "`from`, `to` (first and last event of the part) or `from_ns`, `to_ns` (the part by time), "
+            "`axis` (`events` or `time`), `width` (columns of the curve, default 800). The numbers describe "
+            "the moment after event `at`."
         ),
         payloads=(
-            "For memory snapshots. `answer` (Notices: the peak in a sentence; none if nothing is allocated), "
-            "`summary` (Figures), `advice` (Notices: findings on the requested device, else on all), `data_quality` "
-            "(Notices: missing or odd history), `curve` (Series, lines; absent without a history), `moment` "
-            "(Figures: memory at the moment), `held_categories` (Breakdown: the same by category; absent if "
-            "categories are unknown, see `data_quality`), `devices` (Figures, one per device), `settings` (Figures)."
+            "For memory snapshots. `answer` (Notices: the peak in a sentence, none if nothing is allocated), "
+            "`summary` (Figures), `advice` (Notices: findings on the requested device, else on all devices), "
+            "`data_quality` (Notices: missing or inconsistent history), `curve` (Series, lines; absent "
+            "without a history), `moment` (Figures: memory at the moment), `held_categories` (Breakdown: the "
+            "same memory by category; if absent, `data_quality` gives the reason), `devices` (Figures, one "
+            "per device), `settings` (Figures)."
         ),
         tables=(
-            "`held_stacks`, `held_blocks` (blocks live in `from`..`to`: the largest 100,000 and those that a filter "
-            "names by row; `at` does not limit it), `history_steps` (profiler steps with events of the device), "
-            "`oom_events`."
+            "`held_stacks`, `held_blocks` (the largest 100,000 blocks live between `from` and `to`, plus "
+            "blocks that a filter names by row; `at` does not limit it), `history_steps` (profiler steps "
+            "with events of the device), `oom_events`."
         ),
     ),
 )

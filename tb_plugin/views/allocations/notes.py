@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.categories import category_notes
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms_of
 from tb_plugin.analysis.snapshot.finding_metrics import HISTORY, RAN_OUT
@@ -18,10 +18,11 @@ from tb_plugin.payloads.base import Figure
 from tb_plugin.views.allocations.tables import MOST_STEPS
 
 _ODDITIES = {
-    "unmatched_releases": "Releases of an address without a block: {odd_events}. They change no number.",
-    "unreleased_reuse": "Blocks whose address was reused without a recorded release: {odd_events}. They end at the reuse.",
+    "unmatched_releases": "Releases of an address without a block: {odd_events}. They do not change any number.",
+    "unreleased_reuse": "Blocks whose address was reused without a recorded release: {odd_events}. They are "
+    "shown as allocated until the reuse.",
     "lost_blocks": "Blocks without a recorded release that are missing from the snapshot: {odd_events}. "
-    "They end with the history.",
+    "They are shown as allocated until the end of the history.",
     "unmatched_segments": "Segment events that contradict the other events: {odd_events}.",
 }
 
@@ -159,8 +160,8 @@ def _cut(device: DeviceLevels, levels: Levels) -> Notice | None:
     if not is_cut and not earlier.any():
         return None
     blocks = int(earlier.sum())
-    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were allocated before the first recorded "
-    text += "event. Their allocation time and most of their stacks are unknown."
+    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {plural(blocks, 'block')} were allocated before the first "
+    text += "recorded event. Their allocation time and most of their stacks are unknown."
     figures = [
         METRICS.figure("unrecorded_bytes", int(levels.active[0])),
         METRICS.figure("unrecorded_blocks", blocks),

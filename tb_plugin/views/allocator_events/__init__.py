@@ -14,12 +14,12 @@ VIEW = ViewEntry(
     traits=Traits("Memory", "detail", phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters=(
-            "`device`, `near` (the event in the middle of the answer) or `first` (number of matching events to "
-            "skip), `search` (in action and stack, or an address such as `0x7f20`)."
+            "`device`, `near` (the event in the middle of the answer) or `first` (number of matching events "
+            "to skip), `search` (text in action or stack, or an address such as `0x7f20`)."
         ),
         payloads=(
-            "For memory snapshots; it has no page of its own. The history of a device, 300 events per answer. "
-            "`found` (Figures)."
+            "For memory snapshots. The view lists the history of a device, 300 events per answer. It has no "
+            "page of its own. `found` (Figures)."
         ),
         tables="`events`.",
     ),

@@ -14,7 +14,7 @@ from tb_plugin.analysis.base import (
     Params,
     Part,
     answer_view,
-    holding,
+    contains_text,
     int_param,
 )
 from tb_plugin.analysis.metrics import SHARED, define
@@ -22,7 +22,7 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of_de
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS as OF_SNAPSHOTS
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Action, Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 from tb_plugin.views.allocator_events import VIEW
@@ -37,7 +37,7 @@ OWN = (
         "count",
         {
             "events_found": ("Matches", "Events that match the search."),
-            "first_found": ("First listed", "Matches before the first listed one."),
+            "first_found": ("First listed", "Matches before the first listed match."),
             "near_found": ("Position", "Matches before the selected event."),
         },
     ),
@@ -81,7 +81,7 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-@remembered
+@cached_by_argument
 def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
     """Returns the events whose action, frame or address matches.
 
@@ -90,8 +90,8 @@ def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
     events = snapshot.events
     rows = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
     words = stack_words(snapshot)
-    by_stack = np.append(holding(words.text.fill_null(""), search), False)  # stack -1 (none) reads the last entry
-    by_action = holding(pa.array([action.name.lower() for action in Action]), search)
+    by_stack = np.append(contains_text(words.text.fill_null(""), search), False)  # stack -1 (none) reads the last entry
+    by_action = contains_text(pa.array([action.name.lower() for action in Action]), search)
     found = by_stack[events.stack[rows]] | by_action[events.action[rows]]
     if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", search):
         found |= events.address[rows] == np.array(int(search, 16), np.uint64).astype(np.int64)

@@ -23,7 +23,7 @@ from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.module_paths import module_paths
 from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
-from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputed
+from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputations
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group, places_of, shares, sum_by
@@ -43,7 +43,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "forward_path": ("Module path", "Modules around the forward operator, outer first."),
+            "forward_path": ("Module path", "Modules around the forward operator, outer modules first."),
         },
     ),
     define(
@@ -68,9 +68,9 @@ METRICS = SHARED.adding(
         {
             "node_device_ns": (
                 "Backward device",
-                "Device time launched, without communication and nested backward operators.",
+                "Device time of launched work, without communication and nested backward operators.",
             ),
-            "node_communication_ns": ("Communication", "Time of communication kernels launched."),
+            "node_communication_ns": ("Communication", "Time of launched communication kernels."),
             "node_host_ns": ("Backward host", "Host time without nested backward operators."),
             "node_wait_ns": ("Device wait", "Host time in blocking calls."),
             "node_max_ns": ("Longest", "Longest host duration."),
@@ -85,8 +85,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "node_device_share": ("Device share", "Backward device divided by its sum over all rows."),
-            "node_host_share": ("Host share", "Backward host divided by its sum over all rows."),
+            "node_device_share": ("Device share", "Backward device divided by its sum over rows."),
+            "node_host_share": ("Host share", "Backward host divided by its sum over rows."),
             "tied_ratio": ("Matched to forward", "Backward operators with a known forward operator divided by all."),
         },
     ),
@@ -95,7 +95,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "untied": ("Unmatched", "Backward operators without a known forward operator."),
-            "recomputations": ("Recomputations", "Reruns of forward code in backward passes."),
+            "recomputations": ("Recomputations", "Reruns of forward code in the backward pass."),
         },
     ),
 )
@@ -136,7 +136,7 @@ class BackwardPass(DeclaredView, entry=VIEW):
             "backward_operators": _operators(trace, chosen),
             "backward_lines": _lines(trace, selection, chosen),
         }
-        again, mine = recomputed(trace), selection.rows[recomputed(trace).first]
+        again, mine = recomputations(trace), selection.rows[recomputations(trace).first]
         facts = _facts(chosen)
         if mine.any():
             frames["recomputed"] = _recomputed(trace, again, mine)

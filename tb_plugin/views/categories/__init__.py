@@ -14,8 +14,8 @@ VIEW = ViewEntry(
     traits=Traits("Memory", cached=True),
     http=ViewText(
         parameters=(
-            "`start_ns`, `end_ns`, `at_ns` (moment of the table and the bar; default: the peak), `width` (columns of "
-            "the curve, default 600)."
+            "`start_ns`, `end_ns`, `at_ns` (moment of the table and the bar, default the peak), `width` "
+            "(columns of the curve, default 600)."
         ),
         payloads=(
             "For files of `export_memory_timeline`. `summary` (Figures), `answer` (Notices), `curve` (Series, "

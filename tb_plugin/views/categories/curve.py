@@ -58,7 +58,7 @@ def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
     return np.concatenate(([span.start_ns], memory.time_ns[inside])), rows
 
 
-def heights(memory: CategoryMemory) -> Iterator[Int64]:
+def stacked_bytes(memory: CategoryMemory) -> Iterator[Int64]:
     """Yields, for each category from the bottom of the stack up, the stacked bytes after 0, 1, 2, ... changes."""
     rank = np.empty(len(CATEGORIES), np.int8)
     rank[STACKED] = np.arange(len(CATEGORIES))
@@ -76,7 +76,6 @@ def peak_of(memory: CategoryMemory, times: Int64, rows: Int64) -> Top:
 
 
 def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int64) -> Top:
-    """Returns the peak of one category at these times."""
     place, level = categories_of(memory)[category]
     at = np.searchsorted(place, rows, side="left")
     values = np.concatenate(([memory.before[category]], level))[at]
@@ -112,7 +111,7 @@ def _detail(memory: CategoryMemory, span: Span, times: Int64, rows: Int64, width
     first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
     of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(times))))
     chosen = [first, np.append(first[1:], len(times)) - 1]
-    for height in heights(memory):
+    for height in stacked_bytes(memory):
         values = height[rows]
         for extreme in (np.minimum, np.maximum):
             hits = np.flatnonzero(values == extreme.reduceat(values, first)[of])

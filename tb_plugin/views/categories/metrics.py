@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.memory_categories import MEANINGS, TITLES
-from tb_plugin.analysis.metrics import CHOSEN_WINDOW, SHARED, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_WINDOW, FULL_TRACE, SHARED, define
 
 WINDOW = CHOSEN_WINDOW.replace(" or steps", "").replace("trace", "recording")
-RECORDING = WHOLE.replace("trace", "recording")
+RECORDING = FULL_TRACE.replace("trace", "recording")
 
 METRICS = SHARED.adding(
     define("", "text", {"tensor_category": ("Category", "Memory category recorded by the profiler.")}),
@@ -14,7 +14,7 @@ METRICS = SHARED.adding(
         WINDOW,
         "bytes",
         {
-            "categories_peak_bytes": ("Peak", "Largest memory over all categories."),
+            "categories_peak_bytes": ("Peak", "Largest total memory of all categories."),
             "categories_now_bytes": ("Total", "Memory of all categories at the selected time."),
             "categories_before_bytes": ("Preexisting", "Bytes allocated before the recording."),
             "category_bytes": ("Bytes", "Bytes of the category at the peak or selected time."),

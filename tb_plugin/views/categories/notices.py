@@ -50,7 +50,8 @@ def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
             Notice(
                 rule="categories_unmatched",
                 severity="low",
-                text="{category_missing_bytes} were released without a recorded allocation. They count as allocated before "
+                text="{category_missing_bytes} were released without a recorded allocation. They are counted as "
+                "allocated before "
                 "the recording, so levels may be too high.",
                 todo="",
                 figures=[METRICS.figure("category_missing_bytes", missing)],
@@ -61,7 +62,8 @@ def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
             Notice(
                 rule="categories_before",
                 severity="info",
-                text="{categories_before_bytes} were allocated before the recording; time and operator are unknown. Older "
+                text="{categories_before_bytes} were allocated before the recording; their allocation time and "
+                "operator are unknown. Older "
                 "memory that no operator used during the recording is not counted.",
                 todo="",
                 figures=[METRICS.figure("categories_before_bytes", before)],

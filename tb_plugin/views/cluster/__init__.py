@@ -16,16 +16,17 @@ VIEW = ViewEntry(
     traits=Traits("Ranks", phase_note="A job analysis has no phases.", tables=TABLES),
     http=ViewText(
         payloads=(
-            "Covers all ranks of a job analysis. `headline` (Figures), `findings` (Notices about `training`: slow "
-            "ranks and links, uneven stages), `data_quality` (Notices: missing data; absent if complete), "
-            "`rank_times`, `stage_times` (Series, stacked_bars: the mean step; absent if unreported), `rank_calls` "
-            "(Series, stacked_bars: parts of the calls of the mean step; absent without calls), `map_link_bandwidth`, "
-            "`map_link_bytes` (Series, a line per sending rank, x = receiving rank; absent without links between "
-            "ranks) and the tables."
+            "The view covers all ranks of a job analysis. `headline` (Figures), `findings` (Notices about "
+            "`training`: slow ranks and links, uneven stages), `data_quality` (Notices: missing data; absent "
+            "if complete), `rank_times`, `stage_times` (Series, stacked_bars: the mean step; absent if "
+            "unreported), `rank_calls` (Series, stacked_bars: parts of the calls in the mean step; absent "
+            "without calls), `map_link_bandwidth`, `map_link_bytes` (Series, a line per sending rank, x = "
+            "receiving rank; absent without links between ranks) and the tables."
         ),
         tables=(
-            "`job_steps` (by step and rank, then by stage), `job_communication` (by group and rank), `job_bands` (by "
-            "group, rank and kind of link), `job_links` (by pair of ranks, all steps), `job_groups`."
+            "`job_steps` (by step and rank, then by stage), `job_communication` (by group and rank), "
+            "`job_bands` (by group, rank and type of link), `job_links` (by pair of ranks, all steps), "
+            "`job_groups`."
         ),
     ),
 )

@@ -54,7 +54,7 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
         )
         pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
     if of_stages:
-        text = "each part from its slowest rank; not the step of a single rank"
+        text = "maximum of each part over ranks; not the step of a single rank"
         pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
     pictures += _call_bars(every[OPERATIONS], len(ranks))
     frames = (
@@ -150,10 +150,10 @@ def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Ite
     text = f"{whose}, exposed communication takes {{exposed_share}} of the step ({{exposed_ns}} of {{job_step_ns}})"
     if bubble:
         figures.append(METRICS.figure("bubble_ns", bubble // count))
-        text += "; {bubble_ns} of this is the pipeline bubble: a stage receives from another one"
+        text += "; {bubble_ns} of this is the pipeline bubble: a stage receives from another stage"
     todo = SEND_LESS[0].upper() + SEND_LESS[1:]
     if 2 * bubble > exposed:
-        todo = "Use more micro-batches, or move layers so that no stage waits for another one."
+        todo = "Use more micro-batches, or move layers so that no stage waits for another."
     yield Notice("job_exposed", "high", f"{text}.", todo, figures, "exposed_share", MAX_EXPOSED_SHARE)
 
 

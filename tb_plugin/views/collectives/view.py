@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.flight_recorder.calls import calls_frame, calls_of, group_text, groups_frame
-from tb_plugin.analysis.flight_recorder.headline import answered
+from tb_plugin.analysis.flight_recorder.headline import answer_notices
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import CoverageInfo, Figures, Link, Notice, Payload, Table, View
@@ -36,7 +36,7 @@ class Collectives(DeclaredView, entry=VIEW):
             METRICS.figure("overwritten_calls", flight.overwritten),
         ]
         payloads: dict[str, Payload] = {
-            "answer": answered([_answer(flight, unfinished)]),
+            "answer": answer_notices([_answer(flight, unfinished)]),
             "summary": Figures("summary", "Flight recorder", "", figures, "headline"),
         }
         facts = {
@@ -65,7 +65,7 @@ def _answer(flight: Flight, unfinished: int) -> Notice:
             "",
         )
     if not unfinished:
-        what = noun(len(flight), "The recorded call is", "All {recorded_calls_count} recorded calls are")
+        what = plural(len(flight), "The recorded call is", "All {recorded_calls_count} recorded calls are")
         return Notice("flight_finished", "info", f"{what} finished on this rank.", "", figures, evidence=link)
     calls = calls_of(flight)
     first = calls.filter(pc.invert(calls["call_finished"])).slice(0, 1).to_pylist()[0]

@@ -29,8 +29,8 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`summary` (Figures), `graph_breaks`, `regions`, `generated_kernels`, `compiled_steps` (Table; absent "
-            "where they have no row)."
+            "`summary` (Figures), `graph_breaks`, `regions`, `generated_kernels`, `compiled_steps` (Tables; "
+            "absent if empty)."
         ),
         tables=(
             "`regions` (compiled code: a function and one of its compilations), `graph_breaks` (per pair of "

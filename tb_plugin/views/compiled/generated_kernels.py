@@ -12,11 +12,11 @@ from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.compiled.regions import regions_of
 from tb_plugin.analysis.range_patterns import name_matches
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.recorder import CompiledNames
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost
+from tb_plugin.model.trace.tree import innermost_at
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -64,7 +64,7 @@ def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-@remembered
+@cached_by_argument
 def generated_kernels(trace: TraceTable) -> Generated:
     """Returns all generated kernels of a trace, in all steps."""
     generated = name_matches(trace, trace.recorder.compiled.kernel)
@@ -82,7 +82,7 @@ def generated_kernels(trace: TraceTable) -> Generated:
     track, start = trace.track[regions.row], trace.start_ns[regions.row]
     region = np.full(len(row), MISSING, np.int32)
     at = origin[origin != MISSING]
-    region[origin != MISSING] = innermost(
+    region[origin != MISSING] = innermost_at(
         track, start, trace.ends(regions.row), regions.parent, trace.track[at], trace.start_ns[at]
     )
     return Generated(row, origin, region)

@@ -13,7 +13,7 @@ from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 from tb_plugin.payloads import Sort
 from tb_plugin.views.compiled.metrics import METRICS
 
@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-def framed(
+def table_frame(
     name: str, title: str, data: dict[str, object], key: tuple[str, ...], first: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
     """Returns a table of these columns, sorted by ``first``, largest first. Columns without values are hidden."""
@@ -48,7 +48,7 @@ def innermost_modules(trace: TraceTable, selection: Selection, row: Int64, of: I
     owner = np.full(len(row), MISSING, np.int32)
     at = row[row != MISSING]
     parent = nest(track, start, end).parent
-    owner[row != MISSING] = innermost(track, start, end, parent, trace.track[at], trace.start_ns[at])
+    owner[row != MISSING] = innermost_at(track, start, end, parent, trace.track[at], trace.start_ns[at])
     ran = np.flatnonzero(owner != MISSING)
     names: dict[int, dict[str, None]] = {}
     if len(ran):

@@ -21,7 +21,7 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.compiled.generated_kernels import generated_kernels, read_name
 from tb_plugin.views.compiled.metrics import METRICS
-from tb_plugin.views.compiled.payloads import framed, innermost_modules, numbers_of
+from tb_plugin.views.compiled.payloads import innermost_modules, numbers_of, table_frame
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -86,7 +86,7 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     if not (sums["device_total_ns"].any() or sums["backward_device_total_ns"].any()):
         del data["device_total_ns"], data["backward_device_total_ns"]
     first = "device_total_ns" if "device_total_ns" in data else "host_total_ns"
-    return framed("regions", "Regions", data, ("region",), first, hidden=("graph", "backward_graph"))
+    return table_frame("regions", "Regions", data, ("region",), first, hidden=("graph", "backward_graph"))
 
 
 def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
@@ -103,7 +103,7 @@ def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
         "break_calls": groups.count(),
         "break_ns": groups.sum(every.cost_ns[at]),
     }
-    return framed("graph_breaks", "Graph breaks", data, ("break_from", "break_to"), "break_ns")
+    return table_frame("graph_breaks", "Graph breaks", data, ("break_from", "break_to"), "break_ns")
 
 
 def _mean(values: Int64, groups: Groups, chosen: npt.NDArray[np.bool_], count: int) -> pa.Array:
@@ -158,7 +158,7 @@ def kernels_frame(trace: TraceTable, selection: Selection) -> Frame:
     if data["kernel_file"].null_count == len(groups):  # type: ignore[attr-defined]
         del data["kernel_file"]
     first = "kernel_device_ns" if "kernel_device_ns" in data else "kernel_host_ns"
-    return framed("generated_kernels", "Generated kernels", data, ("generated_kernel",), first)
+    return table_frame("generated_kernels", "Generated kernels", data, ("generated_kernel",), first)
 
 
 def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:

@@ -14,12 +14,12 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail"),
     http=ViewText(
         parameters=(
-            "`start_ns`, `end_ns` (default: everything; also beyond the trace, where everything is null), `width` "
-            "(number of bins, 50..4000, default 800; never more than nanoseconds)."
+            "`start_ns`, `end_ns` (default: everything; values outside the trace are null), `width` (number "
+            "of bins, 50 to 4000, default 800, at most one per nanosecond)."
         ),
         payloads=(
-            "Devices, queues, memory and recorded series over time, for the timeline: `counters` (Counters: "
-            "of each the mean, the lowest and the highest value in each bin)."
+            "Devices, queues, memory and recorded series over time, for the timeline. `counters` (Counters: "
+            "mean, lowest and highest value of each counter in each bin)."
         ),
     ),
 )

@@ -25,8 +25,8 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import group, places_of, stable_order
 from tb_plugin.lib.intervals import union
-from tb_plugin.lib.model_cache import remembered
-from tb_plugin.lib.step_function import Curve, binned, edges_of, presence, stacked
+from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.lib.step_function import Curve, bin_curve, edges_of, indicator, sum_of_intervals
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Counter, Counters, Metric, Table, Unit, View
@@ -48,7 +48,7 @@ METRICS = SHARED.adding(
         EACH_BIN,
         "count",
         {
-            "queue_depth": ("Launch queue depth", "Launched kernels, copies and sets that have not started."),
+            "queue_depth": ("Launch queue depth", "Kernels, copies and memsets that are launched but not started."),
             "stream_queue_depth": (
                 "Launch queue depth of a stream",
                 "Launch queue depth of one stream; its limit is about 1,024.",
@@ -59,11 +59,11 @@ METRICS = SHARED.adding(
         EACH_BIN,
         "bytes_per_second",
         {
-            "copy_bandwidth": ("Copies", "Bytes divided by duration of each running copy, summed."),
+            "copy_bandwidth": ("Copies", "Bytes divided by duration, summed over all running copies."),
         },
     ),
     *(
-        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of the latest counter event of the series.")})
+        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of the latest counter event.")})
         for unit, (key, what) in _OF_UNITS.items()
     ),
 )
@@ -101,7 +101,6 @@ class CountersAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, payloads={"counters": _counters(trace, start, end, bins)}, layout=("counters",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the counters."""
         return answer_view(self, parts[0], params)
 
 
@@ -122,7 +121,7 @@ def _counters(trace: TraceTable, start: int, end: int, bins: int) -> Counters:
     known, extremes, omitted = _counters_of(trace)
     found = []
     for counter, (low, high) in zip(known, extremes, strict=True):
-        values = binned(counter.curve, edges)
+        values = bin_curve(counter.curve, edges)
         found.append(
             Counter(
                 key=counter.key,
@@ -145,7 +144,7 @@ def _or_null(values: Float64) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-@remembered
+@cached_by_argument
 def _counters_of(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
     recorded, further = _recorded(trace)
     counters = [*_of_devices(trace), *_of_memory(trace), *_of_streams(trace), *recorded]
@@ -155,7 +154,7 @@ def _counters_of(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, flo
     whole = np.array([trace.coverage.start_ns, trace.coverage.end_ns], np.int64)
     extremes = []
     for counter in counters:
-        values = binned(counter.curve, whole)
+        values = bin_curve(counter.curve, whole)
         low, high = (float(np.nan_to_num(side[0])) for side in (values.low, values.high))
         extremes.append((low, high))
     return counters, extremes, omitted
@@ -194,15 +193,15 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
     kernels = kind == EventKind.KERNEL
     if kernels.any():
         title = busy_title(trace, trace.devices[trace.device[rows[0]]].id)
-        yield "utilization", title, "utilization", presence(union(start[kernels], end[kernels]))
+        yield "utilization", title, "utilization", indicator(union(start[kernels], end[kernels]))
     valued = kernels & (blocks > 0)
     if valued.any():
         # The sum is capped at 1, so parts can be capped first, which avoids infinite sums.
-        level = stacked(start[valued], end[valued], np.minimum(blocks[valued], 1.0))
+        level = sum_of_intervals(start[valued], end[valued], np.minimum(blocks[valued], 1.0))
         yield "sm_efficiency", "", "sm_efficiency", Curve(level.time_ns, np.minimum(level.value, 1.0), 0.0)
     launched = rows[trace.launch[rows] != MISSING]
     if len(launched):
-        depth = stacked(trace.start_ns[trace.launch[launched]], trace.start_ns[launched])
+        depth = sum_of_intervals(trace.start_ns[trace.launch[launched]], trace.start_ns[launched])
         yield "queue_depth", "", "queue_depth", depth
     copies = (kind == EventKind.MEMCPY) & (size > 0) & (end > start)
     goes = np.full(len(rows), MISSING, np.int64)
@@ -222,7 +221,7 @@ def _of_streams(trace: TraceTable) -> list[_Known]:
     numbers, first = np.unique(streams.of[rows], return_index=True)
     found: dict[int, list[_Known]] = defaultdict(list)
     for number, mine in zip(numbers.tolist(), np.split(rows, first[1:]), strict=False):
-        curve = stacked(trace.start_ns[trace.launch[mine]], trace.start_ns[mine])
+        curve = sum_of_intervals(trace.start_ns[trace.launch[mine]], trace.start_ns[mine])
         if curve.value.max(initial=0.0) < 2:
             continue
         device, stream = int(trace.device[mine[0]]), streams.names[number]
@@ -235,7 +234,7 @@ def _of_streams(trace: TraceTable) -> list[_Known]:
 
 def _copies(key: str, title: str, start: Int64, end: Int64, size: Int64) -> Iterator[tuple[str, str, str, Curve]]:
     if len(start):
-        yield key, title, "copy_bandwidth", stacked(start, end, size * (PER_SECOND / (end - start)))
+        yield key, title, "copy_bandwidth", sum_of_intervals(start, end, size * (PER_SECOND / (end - start)))
 
 
 def _of_memory(trace: TraceTable) -> Iterator[_Known]:

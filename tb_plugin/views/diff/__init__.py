@@ -29,25 +29,26 @@ VIEW = ViewEntry(
     borrows=BORROWED,
     http=ViewText(
         parameters=(
-            "`base_run`, `base_worker`, `base_span` (the baseline; missing ones are those of the "
-            "experiment), `base_window`, `base_steps`, `measure` (`device_self_ns`, `device_total_ns`, "
-            "`host_self_ns`, `host_total_ns`; default: device self if both sides have a device and a device "
-            "part of the step changed most, else host self; device total for different vendors; tables also "
-            "`all`: one column each), `per` (`step`, `total`)."
+            "`base_run`, `base_worker`, `base_span` (the baseline; by default as in the experiment), "
+            "`base_window`, `base_steps`, `measure` (`device_self_ns`, `device_total_ns`, `host_self_ns`, "
+            "`host_total_ns`), `per` (`step`, `total`). For different vendors, the default measure is device "
+            "total. Otherwise, the default is device self if both sides have a device and a device part of "
+            "the step changed most, else host self. Tables also accept `measure=all`: one column per measure."
         ),
         payloads=(
-            "P and S are the experiment. Without `steps`, all recorded steps of a side count. Profiles are "
-            "loaded on demand (`202`). `headline` (Figures), `waterfall` (Breakdown; absent if both sides "
-            "contain only ranges), `compared` (Figures: the applied measure and scaling), `findings` "
-            "(Notices), `call_tree` (Tree, both sides aligned), and the first page of each table."
+            "P and S select the experiment. Without `steps`, all recorded steps of a side are included. "
+            "Profiles are loaded on demand (`202`). `headline` (Figures), `waterfall` (Breakdown; absent if "
+            "both sides contain only ranges), `compared` (Figures: the applied measure and scaling), "
+            "`findings` (Notices), `call_tree` (Tree, both sides aligned), and the first page of each table."
         ),
         tables=(
-            "`operators`, `operators_by_shape`, `kernels`, `modules`, `runtime_calls`, `settings`; `ranges` "
-            "if a side contains only ranges (also `serving_modes` if a side has step modes; "
-            "`kernels_by_type` and `kernels_by_type_shape` if a side reports kernel types; for devices of "
-            "different vendors, or other than GPUs, `overall`, `computing`, `communication`, `memory` and "
-            "`kernels_by_operator`, if they have rows; `operators` and `operators_by_shape` then have "
-            "`base_kernels`, `exp_kernels`, `delta_kernels`, and `compared_ratio` instead of `time_ratio`)."
+            "`operators`, `operators_by_shape`, `kernels`, `modules`, `runtime_calls`, `settings`. If a side "
+            "contains only ranges, also `ranges`. (If a side has step modes, also `serving_modes`. If a side "
+            "reports kernel types, also `kernels_by_type` and `kernels_by_type_shape`. For devices of "
+            "different vendors, or other than GPUs, also `overall`, `computing`, `communication`, `memory` "
+            "and `kernels_by_operator`, if they have rows. In this case `operators` and `operators_by_shape` "
+            "have `base_kernels`, `exp_kernels`, `delta_kernels`, and `compared_ratio` instead of "
+            "`time_ratio`.)"
         ),
     ),
 )

@@ -28,7 +28,7 @@ from tb_plugin.analysis.stack_frames import labels_of, stack_frames
 from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import inherit, innermost, nest, self_time
+from tb_plugin.model.trace.tree import inherit, innermost_at, nest, self_time
 from tb_plugin.views.diff.metrics import METRICS
 
 Int64 = npt.NDArray[np.int64]
@@ -138,7 +138,7 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
     work = selection.of(trace, *DEVICE_WORK)
     source = launched_by(trace, work)
     track = np.where(source == MISSING, MISSING, trace.track[source]).astype(np.int32)
-    owner = innermost(trace.track[host], start, end, parent, track, trace.start_ns[source])
+    owner = innermost_at(trace.track[host], start, end, parent, track, trace.start_ns[source])
     owner[source == MISSING] = MISSING
     replayed, scopes = _replayed(trace, work, owner, parent, trace.name[host]), origins_of(trace).scopes
     owner = np.where(replayed.owner == MISSING, owner, replayed.owner)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params
 from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, collective_name
-from tb_plugin.analysis.communication import communicates
+from tb_plugin.analysis.communication import is_communication
 from tb_plugin.analysis.device_memory.peaks import peak_of, reserved_peak_of
 from tb_plugin.analysis.device_memory.records import devices_of
 from tb_plugin.analysis.device_memory.window import window_of
@@ -116,7 +116,7 @@ def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame
 
 
 def _collectives(trace: TraceTable, selection: Selection) -> Frame:
-    rows = np.flatnonzero(selection.rows & communicates(trace))
+    rows = np.flatnonzero(selection.rows & is_communication(trace))
     name = trace.name.copy()
     stated = trace.collectives.name != MISSING
     name[trace.collectives.row[stated]] = trace.collectives.name[stated]

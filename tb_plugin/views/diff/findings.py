@@ -9,7 +9,7 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.payloads import Figures, Notice, Notices, Severity
 from tb_plugin.views.diff.metrics import METRICS
-from tb_plugin.views.diff.waterfall import StepTime, difference, leading_part
+from tb_plugin.views.diff.waterfall import StepTime, leading_part, part_differences
 
 # Relative differences of step times.
 SAME_BELOW = 0.01
@@ -61,7 +61,7 @@ def leading_notice(
     whole = "The whole step" if summed is None else "The sum of the steps"
     times = "The step times" if summed is None else "The sums of the steps"
     unlike = f" These are sums over {summed[0]:,} and {summed[1]:,} steps." if summed and summed[0] != summed[1] else ""
-    parts = difference(base, exp)
+    parts = part_differences(base, exp)
     total = exp.total_ns - base.total_ns
     share = total / base.total_ns if base.total_ns else 0.0
     change = METRICS.figure("delta_step_ns", total)

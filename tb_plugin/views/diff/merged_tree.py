@@ -8,7 +8,7 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Column, Scalar, Tree
 from tb_plugin.views.diff.metrics import METRICS
-from tb_plugin.views.diff.paired_tables import BOTH, GONE, NEW, Scaling, compared
+from tb_plugin.views.diff.paired_tables import BOTH, GONE, NEW, Scaling, comparison_metrics
 from tb_plugin.views.diff.tree_alignment import Node, Pair, align
 
 # Maximum number of nodes sent, largest times first.
@@ -43,7 +43,7 @@ def both_trees(base: Part, exp: Part, measure: str, scaling: Scaling) -> Tree:
     timed = [i for i, row in enumerate(rows) if row["base_ns"] or row["exp_ns"]]
     kept = _largest(rows, timed)
     position = {pair: i for i, pair in enumerate(kept)}
-    measures = compared(value, scaling)
+    measures = comparison_metrics(value, scaling)
     return Tree(
         name="call_tree",
         title="Call tree",

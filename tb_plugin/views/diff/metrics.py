@@ -8,7 +8,7 @@ from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE as OF_KERNELS
 _SIDES = {"base": "Baseline", "exp": "Experiment"}
 CHANGE = "Experiment minus baseline."
 RATIO = "Experiment divided by baseline."
-MATCHED = "Share of device time in operators with the same name on both sides."
+MATCHED = "Share of device time in operators that both sides have."
 SAME_SHAPES = "Share of device time in operators with the same name and shapes."
 
 
@@ -35,17 +35,20 @@ METRICS = SHARED.adding(
     define(
         CHOSEN,
         "number",
-        _by_side("mode_tokens_per_second", "tokens/s", "New tokens divided by step to step"),
+        _by_side("mode_tokens_per_second", "tokens/s", "New tokens divided by step-to-step time"),
     ),
     OF_KERNELS,
     define(
         "",
         "code",
         {
-            "beside_operator": ("Operator", "Nearest launching operator on both sides, else the top-level one."),
-            "base_kernel": ("Baseline", "Kernel, copy or set of the baseline."),
-            "exp_kernel": ("Experiment", "Kernel, copy or set of the experiment."),
-            "leading_row": ("Row", "Kernel, call, operator or range with the largest change in the leading part."),
+            "beside_operator": (
+                "Operator",
+                "Nearest launching operator found on both sides, else the top-level operator.",
+            ),
+            "base_kernel": ("Baseline", "Kernel, copy or memset of the baseline."),
+            "exp_kernel": ("Experiment", "Kernel, copy or memset of the experiment."),
+            "leading_row": ("Row", "Kernel, call, operator or range that changed most in the leading part."),
         },
     ),
     define(
@@ -59,13 +62,16 @@ METRICS = SHARED.adding(
             "maker": ("Vendor", "Device family."),
             "device_word": ("Device type", "Common name of the device type."),
             "measure": ("Measure", "Key of the compared time."),
-            "per": ("Per", "step: mean per step. total: sum of steps."),
-            "leading_part": ("Part", "Step part with the largest change in the direction of the step."),
-            "opposite_part": ("Opposite part", "Step part with the largest change in the other direction."),
+            "per": ("Per", "step: mean per step. total: sum over steps."),
+            "leading_part": ("Part", "Step part that changed most in the step's direction."),
+            "opposite_part": ("Opposite part", "Step part that changed most in the opposite direction."),
             "overall_part": ("Part", "Compute, exposed communication, exposed copies, or free."),
-            "family": ("Family", "Attention, convolution or GEMM by launching operators, else the kernel class."),
-            "pass_direction": ("Pass", "forward or backward, by operators or kernel name."),
-            "compared_memory": ("Memory", "Peak allocated or reserved on the device with the most."),
+            "family": (
+                "Family",
+                "Attention, convolution or GEMM, from the launching operators; else the kernel class.",
+            ),
+            "pass_direction": ("Pass", "forward or backward, from operators or the kernel name."),
+            "compared_memory": ("Memory", "Largest peak allocated or reserved memory of a device."),
         },
     ),
     define(
@@ -79,18 +85,18 @@ METRICS = SHARED.adding(
             "exp_step_ns": ("Experiment step", "Mean step time of the experiment."),
             "delta_step_ns": ("Change", "Experiment minus baseline step."),
             "leading_delta_ns": ("Change", "Change of the leading part."),
-            "leading_row_delta_ns": ("Change", "Change of the row, overlapped or not."),
-            "delta_ranges_ns": ("Change in ranges", "Change of the time in ranges over all threads."),
+            "leading_row_delta_ns": ("Change", "Change of the row, including overlapped time."),
+            "delta_ranges_ns": ("Change in ranges", "Change of the time in ranges, summed over all threads."),
             "opposite_delta_ns": ("Opposite change", "Change of the opposite part."),
             "matrix_ns": ("On matrix units", "Time of kernels on matrix units."),
-            "stated_wait_ns": ("Wait", "Reported time waiting for other ranks."),
+            "stated_wait_ns": ("Wait", "Reported wait time for other ranks."),
             "stated_transit_ns": ("Transit", "Reported time moving data."),
             "base_matrix_ns": ("Baseline on matrix units", _of("Time of kernels on matrix units", "base")),
             "exp_matrix_ns": ("Experiment on matrix units", _of("Time of kernels on matrix units", "exp")),
             "base_longest_ns": ("Baseline longest", _of("Longest call", "base")),
             "exp_longest_ns": ("Experiment longest", _of("Longest call", "exp")),
-            "base_wait_ns": ("Baseline wait", _of("Reported time waiting for other ranks", "base")),
-            "exp_wait_ns": ("Experiment wait", _of("Reported time waiting for other ranks", "exp")),
+            "base_wait_ns": ("Baseline wait", _of("Reported wait time for other ranks", "base")),
+            "exp_wait_ns": ("Experiment wait", _of("Reported wait time for other ranks", "exp")),
             "base_transit_ns": ("Baseline transit", _of("Reported time moving data", "base")),
             "exp_transit_ns": ("Experiment transit", _of("Reported time moving data", "exp")),
         },
@@ -102,10 +108,10 @@ METRICS = SHARED.adding(
             "base_calls": ("Baseline calls", _of("Calls, including replays,", "base")),
             "exp_calls": ("Experiment calls", _of("Calls, including replays,", "exp")),
             "delta_calls": ("Change of calls", CHANGE),
-            "base_kernels": ("Baseline kernels", _of("Kernels, copies and sets", "base")),
-            "exp_kernels": ("Experiment kernels", _of("Kernels, copies and sets", "exp")),
-            "launched_work": ("Launched", "Kernels, copies and sets launched, including nested calls."),
-            "launched_itself": ("Launched directly", "Kernels, copies and sets launched directly."),
+            "base_kernels": ("Baseline kernels", _of("Kernels, copies and memsets", "base")),
+            "exp_kernels": ("Experiment kernels", _of("Kernels, copies and memsets", "exp")),
+            "launched_work": ("Launched", "Kernels, copies and memsets launched, including nested calls."),
+            "launched_itself": ("Launched directly", "Kernels, copies and memsets launched directly."),
             "delta_kernels": ("Change of kernels", CHANGE),
         },
     ),
@@ -116,8 +122,8 @@ METRICS = SHARED.adding(
             "time_ratio": ("Ratio", RATIO),
             "step_ratio": ("Ratio", "Experiment step divided by baseline step."),
             "compared_ratio": ("Ratio", RATIO),
-            "base_share": ("Baseline share", _of("Share of the sum over rows", "base")),
-            "exp_share": ("Experiment share", _of("Share of the sum over rows", "exp")),
+            "base_share": ("Baseline share", _of("Time divided by its sum over rows", "base")),
+            "exp_share": ("Experiment share", _of("Time divided by its sum over rows", "exp")),
             "base_matched_ratio": ("Baseline matched", MATCHED),
             "exp_matched_ratio": ("Experiment matched", MATCHED),
             "base_alike_ratio": ("Baseline same shapes", SAME_SHAPES),
@@ -137,7 +143,7 @@ METRICS = SHARED.adding(
         "",
         "count",
         {
-            "beside_place": ("Position", "Position among the operator's kernels, by time."),
+            "beside_place": ("Position", "Position among the operator's kernels, longest first."),
             "path_node": ("Path", "Number of the operator path."),
             "parent_path": ("Outer path", "Number of the surrounding path; -1 for a single operator."),
             "tree_node": ("Node", "Number of the node in the call tree."),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Part
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Column, Metric, Sort
 from tb_plugin.views.diff.metrics import METRICS
 
@@ -84,7 +84,7 @@ class Scaling(msgspec.Struct, frozen=True):
         )
 
 
-@remembered
+@cached_by_argument
 def join(
     base: Part,
     table: PairedTable,
@@ -112,7 +112,7 @@ def join(
     shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in (*table.keys, "presence")}
     for value in (*counts, *measures):
         name = counts.get(value) or (value if measure == ALL_MEASURES else "ns")
-        shown |= changes(data, value, scaling, name)
+        shown |= comparison_columns(data, value, scaling, name)
     first = _measures(table, (base, exp), by)[0] if by and measure == ALL_MEASURES else measures[0]
     first = first if measure == ALL_MEASURES else "ns"
     if measure != ALL_MEASURES:
@@ -156,12 +156,12 @@ def _with_kernels(data: pa.Table, base: Part, table: PairedTable, exp: Part, lau
     return joined
 
 
-def changes(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
+def comparison_columns(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
     """Returns the columns ``base_``, ``exp_`` and ``delta_`` of a value, divided by the step counts."""
     one, other = data[f"base_{value}"], data[f"exp_{value}"]
     return {
-        f"base_{name}": over(one, scaling.base),
-        f"exp_{name}": over(other, scaling.exp),
+        f"base_{name}": per_step(one, scaling.base),
+        f"exp_{name}": per_step(other, scaling.exp),
         f"delta_{name}": _change(one, other, scaling),
     }
 
@@ -178,7 +178,7 @@ def compared_ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArr
     return pc.if_else(neither, 1.0, ratio(base, exp))
 
 
-def compared(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
+def comparison_metrics(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
     """Returns metrics of the comparison columns, defined in terms of ``measure``, a key of METRICS."""
     of = METRICS[measure]
     keys = ("base_ns", "exp_ns", "delta_ns", "time_ratio")
@@ -217,7 +217,7 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
     return pa.table({**{key: data[key] for key in keys}, **numbers})
 
 
-def over(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
+def per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
     """Divides sums by a number of steps. Integers stay integers for one step."""
     return sums if count == 1 else pc.divide(sums.cast(pa.float64()), float(count))
 
@@ -225,18 +225,18 @@ def over(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
 def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa.ChunkedArray:
     """Experiment minus baseline. If step counts are equal, sums are subtracted before dividing, to be exact."""
     if scaling.base == scaling.exp:
-        return over(pc.subtract(exp, base), scaling.exp)
-    return pc.subtract(over(exp, scaling.exp), over(base, scaling.base))
+        return per_step(pc.subtract(exp, base), scaling.exp)
+    return pc.subtract(per_step(exp, scaling.exp), per_step(base, scaling.base))
 
 
 def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
     side, _, value = key.partition("_")
     is_count = value in ("calls", KERNELS)
     if measure != ALL_MEASURES:
-        of = compared(shown, scaling)
+        of = comparison_metrics(shown, scaling)
         plain = of[key] if key in of else METRICS.metric(key, window=scaling.window if is_count else "")
         return Column(plain, hidden=is_count and side == "delta")
     if side in ("base", "exp", "delta") and not is_count:
-        plain = compared(value, scaling)[f"{side}_ns"]
+        plain = comparison_metrics(value, scaling)[f"{side}_ns"]
         return Column(Metric(key, f"{plain.title}: {METRICS[value].title}", "ns", plain.definition, plain.window))
     return Column(METRICS.metric(key))

@@ -34,7 +34,7 @@ def own_ns(part: Part) -> int:
     return int(pc.sum(part.frames[RANGES.name].data["range_own_ns"]).as_py() or 0)
 
 
-def recordings(base: Part, exp: Part) -> Figures:
+def recording_lengths(base: Part, exp: Part) -> Figures:
     """Returns the length of both recordings and their time in ranges."""
     one, other = (part.coverage.window_ns or 0 for part in (base, exp))
     figures = [

@@ -15,7 +15,7 @@ import numpy as np
 
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.views.diff.node import Node as Node
-from tb_plugin.views.diff.wrapped_calls import Side, wrapped
+from tb_plugin.views.diff.wrapped_calls import Side, nodes_in_wrappers
 
 _SAME_NAME, _SAME_CLASS = 3, 2
 # Alignment is quadratic; longer sequences are matched by occurrence count.
@@ -46,7 +46,9 @@ def align(
     def siblings(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
         pairs = _siblings(left, ours, right, theirs)
         unmatched = [one for one, other in pairs if other == MISSING], [other for one, other in pairs if one == MISSING]
-        by_left, by_right = wrapped(Side(left, below_left, unmatched[0]), Side(right, below_right, unmatched[1]))
+        by_left, by_right = nodes_in_wrappers(
+            Side(left, below_left, unmatched[0]), Side(right, below_right, unmatched[1])
+        )
         in_left.update(by_left)
         in_right.update(by_right)
         moved = {node for held in by_right.values() for node in held}, {n for held in by_left.values() for n in held}
@@ -98,11 +100,14 @@ def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int
     ours = [i for i, node in enumerate(left) if node.kind == "module"]
     theirs = [j for j, node in enumerate(right) if node.kind == "module"]
     if ours and theirs:
-        found += [(ours[i], theirs[j]) for i, j in sequence([left[i] for i in ours], [right[j] for j in theirs])]
+        found += [
+            (ours[i], theirs[j])
+            for i, j in longest_common_subsequence([left[i] for i in ours], [right[j] for j in theirs])
+        ]
     return found
 
 
-def sequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
+def longest_common_subsequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
     """Returns index pairs of a longest common subsequence.
 
     Nodes match by name or, with less weight, by class. Swapping the arguments swaps each pair.
@@ -110,7 +115,7 @@ def sequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int
     if list(left) == list(right):
         return [(i, i) for i in range(len(left))]
     if list(left) > list(right):  # a fixed order of the two sides, so that ties are symmetric
-        return [(i, j) for j, i in sequence(right, left)]
+        return [(i, j) for j, i in longest_common_subsequence(right, left)]
     if len(left) * len(right) > _MAX_ALIGNED_MODULES**2:
         return _by_occurrence(left, right)
     return _heaviest(left, right)

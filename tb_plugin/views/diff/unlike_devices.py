@@ -14,18 +14,18 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.lib.groupby import shares
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.hardware import GPU
 from tb_plugin.payloads import Column, Notice, Sort
 from tb_plugin.views.diff.device_frames import COLLECTIVES, FAMILIES, MAKERS, PEAKS
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.operator_paths import Paths, paths_of
-from tb_plugin.views.diff.paired_tables import Scaling, both_sides, changes, compared_ratio, over
+from tb_plugin.views.diff.paired_tables import Scaling, both_sides, compared_ratio, comparison_columns, per_step
 from tb_plugin.views.diff.waterfall import ON_DEVICE, StepTime
 
 OVERALL, COMPUTING, COMMUNICATION, MEMORY = "overall", "computing", "communication", "memory"
-KERNELS_BESIDE = "kernels_by_operator"
-TABLES = (OVERALL, COMPUTING, COMMUNICATION, MEMORY, KERNELS_BESIDE)
+KERNEL_TABLE = "kernels_by_operator"
+TABLES = (OVERALL, COMPUTING, COMMUNICATION, MEMORY, KERNEL_TABLE)
 ALIKE_FROM = 0.5
 """Below this share of device time in operators with equal names and shapes, the work is not comparable."""
 _STATED = ("stated_wait_ns", "stated_transit_ns")
@@ -52,12 +52,12 @@ def _makers(side: Part) -> set[tuple[str, str]]:
 _TABLE_PARTS = {
     "Computing": ON_DEVICE[:1],
     "Exposed communication": ON_DEVICE[-1:],
-    "Exposed copies and sets": ON_DEVICE[1:3],
+    "Exposed copies and memsets": ON_DEVICE[1:3],
     "Unrecorded work": ON_DEVICE[3:4],
 }
 
 
-def overall(base: StepTime, exp: StepTime) -> Frame:
+def step_parts(base: StepTime, exp: StepTime) -> Frame:
     """Returns the parts of the step on both sides. The parts sum exactly to the last row, the whole step."""
     times = []
     shown = {
@@ -81,7 +81,7 @@ def overall(base: StepTime, exp: StepTime) -> Frame:
     return Frame(OVERALL, "Overall", _columns(data, None), pa.table(data), ("overall_part",), "overall_part")
 
 
-@remembered
+@cached_by_argument
 def device_tables(base: Part, exp: Part, scaling: Scaling, slower: bool) -> dict[str, Frame]:
     """Returns the tables that compare device work, by name; empty tables and ``overall`` are omitted."""
     frames = [_computing(base, exp, scaling, slower), _communication(base, exp, scaling, slower), _memory(base, exp)]
@@ -114,12 +114,12 @@ def _computing(base: Part, exp: Part, scaling: Scaling, slower: bool) -> Frame:
     keys = ("family", "pass_direction")
     values = ("calls", "total_ns", "matrix_ns")
     both = both_sides(base.frames.get(FAMILIES), exp.frames.get(FAMILIES), keys, values)
-    times = changes(both, "total_ns", scaling, "ns")
-    data = {key: both[key] for key in keys} | changes(both, "calls", scaling, "kernels")
+    times = comparison_columns(both, "total_ns", scaling, "ns")
+    data = {key: both[key] for key in keys} | comparison_columns(both, "calls", scaling, "kernels")
     for side in ("base", "exp"):
         data |= {f"{side}_ns": times[f"{side}_ns"], f"{side}_share": _shares(both[f"{side}_total_ns"])}
     data |= {"delta_ns": times["delta_ns"], "compared_ratio": compared_ratio(times["base_ns"], times["exp_ns"])}
-    on_matrix = changes(both, "matrix_ns", scaling, "matrix_ns")
+    on_matrix = comparison_columns(both, "matrix_ns", scaling, "matrix_ns")
     data |= {key: on_matrix[key] for key in ("base_matrix_ns", "exp_matrix_ns")}
     return _changed_most(COMPUTING, "Computing by family", data, scaling, slower, *keys)
 
@@ -135,15 +135,17 @@ def _communication(base: Part, exp: Part, scaling: Scaling, slower: bool) -> Fra
         ("collective",),
         ("calls", "total_ns", "max_ns", *_STATED),
     )
-    times = changes(both, "total_ns", scaling, "ns")
-    data = {"collective": both["collective"]} | changes(both, "calls", scaling, "calls") | times
+    times = comparison_columns(both, "total_ns", scaling, "ns")
+    data = {"collective": both["collective"]} | comparison_columns(both, "calls", scaling, "calls") | times
     data |= {"compared_ratio": compared_ratio(times["base_ns"], times["exp_ns"])}
     data |= {f"{side}_longest_ns": both[f"{side}_max_ns"] for side in ("base", "exp")}
     for side, part, count in (("base", base, scaling.base), ("exp", exp, scaling.exp)):
         for key in _STATED:
             stated = part.frames[COLLECTIVES].data
             known = pc.is_in(both["collective"], stated.filter(pc.is_valid(stated[key]))["collective"].combine_chunks())
-            data[f"{side}_{key.removeprefix('stated_')}"] = pc.if_else(known, over(both[f"{side}_{key}"], count), None)
+            data[f"{side}_{key.removeprefix('stated_')}"] = pc.if_else(
+                known, per_step(both[f"{side}_{key}"], count), None
+            )
     return _changed_most(COMMUNICATION, "Communication by operation", data, scaling, slower, "collective")
 
 
@@ -191,7 +193,7 @@ def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
     table = data.select(shown).combine_chunks()
     columns = _columns({key: table[key] for key in shown}, scaling, "beside_place")
     return Frame(
-        KERNELS_BESIDE, "Kernels by operator", columns, table, ("beside_operator", "beside_place"), "beside_operator"
+        KERNEL_TABLE, "Kernels by operator", columns, table, ("beside_operator", "beside_place"), "beside_operator"
     )
 
 
@@ -209,8 +211,8 @@ def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> 
             "beside_operator": data["name"],
             "beside_place": pa.array(place),
             f"{side}_kernel": data["kernel"],
-            f"{side}_kernels": over(data["calls_sum"], count),
-            f"{side}_ns": over(data["ns_sum"], count),
+            f"{side}_kernels": per_step(data["calls_sum"], count),
+            f"{side}_ns": per_step(data["ns_sum"], count),
         }
     )
 
@@ -233,8 +235,8 @@ def device_notices(base: Part, exp: Part) -> list[Notice]:
         if min(alike.values()) < ALIKE_FROM:
             text = (
                 "The profiles do different work. Operators with equal input shapes cover {base_alike_ratio} of "
-                "the baseline's device time and {exp_alike_ratio} of the experiment's. Times do not compare the "
-                "devices."
+                "the baseline's device time and {exp_alike_ratio} of the experiment's. Do not compare the devices by "
+                "these times."
             )
             todo = "Compare profiles of the same model and batch size."
             figures = [METRICS.figure(key, value) for key, value in alike.items()]

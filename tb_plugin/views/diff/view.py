@@ -14,7 +14,7 @@ from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.metrics import cause_metrics
 from tb_plugin.analysis.kernel_classes import word_of
-from tb_plugin.analysis.phrases import counted
+from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.range_patterns import DATALOADER
 from tb_plugin.analysis.reported_steps import missing_computation, reported_step_length, reported_steps
 from tb_plugin.analysis.selection import select_rows, steps_of
@@ -42,8 +42,8 @@ from tb_plugin.views.diff.merged_tree import both_trees
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.missing_kernels import (
     RECORDED_COMPUTE,
-    STATED,
-    STATED_COMPUTE,
+    REPORTED_COMPUTE,
+    REPORTED_STEP,
     missing_kernels,
     reported_headline,
 )
@@ -58,11 +58,19 @@ from tb_plugin.views.diff.paired_tables import (
     Scaling,
     join,
 )
-from tb_plugin.views.diff.range_tables import are_range_traces, changed_most, own_ns, range_frames, recordings
+from tb_plugin.views.diff.range_tables import are_range_traces, changed_most, own_ns, range_frames, recording_lengths
 from tb_plugin.views.diff.serving_modes import modes_frame
-from tb_plugin.views.diff.waterfall import IDLE, ON_DEVICE, StepTime, difference, idle_time, leading_part, step_time
+from tb_plugin.views.diff.waterfall import (
+    IDLE,
+    ON_DEVICE,
+    StepTime,
+    idle_time,
+    leading_part,
+    part_differences,
+    step_time,
+)
 
-NAMED_BY: Mapping[str, tuple[str, str]] = MappingProxyType(
+NAME_COLUMNS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "kernel_ns": ("kernels", "total_ns"),
         "communication_ns": ("kernels", "total_ns"),
@@ -170,8 +178,8 @@ class Diff(DeclaredView, entry=VIEW):
 def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
     """Reported mean step time; if kernels are missing, also recorded and reported compute time."""
     length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
-    facts = {} if length is None else {STATED: length}
-    return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, STATED_COMPUTE), missing, strict=True)))
+    facts = {} if length is None else {REPORTED_STEP: length}
+    return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, REPORTED_COMPUTE), missing, strict=True)))
 
 
 def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
@@ -191,7 +199,7 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
     if per not in (PER_STEP, TOTAL):
         raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
     scaling = Scaling(per, _steps(base), _steps(exp)) if per == PER_STEP else Scaling(per, 1, 1)
-    lacking = any(STATED_COMPUTE in part.facts for part in (base, exp))
+    lacking = any(REPORTED_COMPUTE in part.facts for part in (base, exp))
     one, other = (None, None) if lacking else (step_time(base, scaling.base), step_time(exp, scaling.exp))
     leading = _measure(base, exp, one, other)
     measure = params.get("measure") or leading
@@ -215,7 +223,7 @@ def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTi
 
 def _device_tables(sides: _Sides) -> dict[str, Frame]:
     one, other = sides.base_step, sides.exp_step
-    overall = {} if one is None or other is None else {unlike_devices.OVERALL: unlike_devices.overall(one, other)}
+    overall = {} if one is None or other is None else {unlike_devices.OVERALL: unlike_devices.step_parts(one, other)}
     return overall | unlike_devices.device_tables(sides.base, sides.exp, sides.scaling, sides.slower)
 
 
@@ -245,7 +253,7 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
     base, exp = sides.base_step, sides.exp_step
     payloads: dict[str, Payload] = {}
     if sides.are_range_traces:
-        payloads["headline"] = recordings(sides.base, sides.exp)
+        payloads["headline"] = recording_lengths(sides.base, sides.exp)
     elif base is not None and exp is not None:
         payloads["headline"] = _headline(sides, base, exp)
         payloads["waterfall"] = _waterfall(sides, base, exp)
@@ -287,8 +295,8 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
         sizes = [(float(row["delta_ns"] or 0), str(row["name"])) for row in inside]
     elif (of_devices := _leading_rows(sides, part)) is not None:
         sizes = of_devices
-    elif part in NAMED_BY:
-        name, measure = NAMED_BY[part]
+    elif part in NAME_COLUMNS:
+        name, measure = NAME_COLUMNS[part]
         table = next(each for each in TABLES if each.name == name)
         data = join(sides.base, table, sides.exp, measure, sides.scaling, slower=sides.slower).data
         if name == "kernels":  # one table contains the rows of both parts
@@ -337,7 +345,7 @@ def _headline(sides: _Sides, base: StepTime, exp: StepTime) -> Figures:
 def _note(part: Part) -> str:
     if not part.steps:
         return "whole recording, no steps"
-    return counted(_steps(part), "step")
+    return count_with_noun(_steps(part), "step")
 
 
 def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
@@ -365,7 +373,7 @@ def _changes(name: str, title: str, subtitle: str, sides: _Sides, base: StepTime
             m.key.removesuffix("_ns"),
             value,
         )
-        for m, value in zip(exp.metrics, difference(base, exp).values(), strict=True)
+        for m, value in zip(exp.metrics, part_differences(base, exp).values(), strict=True)
         if base.parts[m.key] or exp.parts[m.key]
     ]
     return Breakdown(

@@ -66,7 +66,7 @@ def idle_time(part: Part, count: int) -> StepTime | None:
     return StepTime(dict(zip((m.key for m in metrics), values, strict=True)), reached[-1] - reached[0], metrics)
 
 
-def difference(base: StepTime, exp: StepTime) -> dict[str, int]:
+def part_differences(base: StepTime, exp: StepTime) -> dict[str, int]:
     """Returns experiment minus baseline for each part; the values sum to the difference of the totals."""
     return {metric.key: exp.parts[metric.key] - base.parts[metric.key] for metric in exp.metrics}
 
@@ -76,6 +76,6 @@ def leading_part(base: StepTime, exp: StepTime) -> str:
 
     Swapping the sides gives the same part.
     """
-    parts = difference(base, exp)
+    parts = part_differences(base, exp)
     slower = exp.total_ns >= base.total_ns
     return max(parts, key=lambda part: (parts[part] if slower else -parts[part], part))

@@ -39,7 +39,7 @@ class Side(msgspec.Struct, frozen=True):
             yield from ((node, depth) for node in level)
 
 
-def wrapped(left: Side, right: Side) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+def nodes_in_wrappers(left: Side, right: Side) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
     """Returns the right nodes inside each left wrapper, and the left nodes inside each right wrapper.
 
     Wrappers with most matches come first, then by name, so swapping the sides swaps the results. Each node is

@@ -27,7 +27,7 @@ OF_BANDWIDTHS = (
         CHOSEN,
         "ratio",
         {
-            "fit_deviation": ("Fit deviation", "Relative deviation from the fit, 75th percentile over sizes."),
+            "fit_deviation": ("Fit deviation", "Relative deviation from the fit: 75th percentile over sizes."),
             "link_share": ("Share of link peak", "Bus bandwidth divided by link peak, for groups within a node."),
         },
     ),
@@ -35,12 +35,12 @@ OF_BANDWIDTHS = (
         CHOSEN,
         "count",
         {
-            "met": ("Collectives", "Collectives with all ranks, a size and a factor."),
+            "met": ("Collectives", "Collectives with all ranks, a known size and a known factor."),
             "fit_sizes": ("Sizes", "Distinct sizes in the fit."),
             "node_count": ("Nodes", "Nodes of the group."),
             "same_groups": ("Groups", "Process groups of this kind."),
             "same_devices": ("Devices", "Devices of this kind."),
-            "node_sets": ("Compared", "Node sets with the same collectives and as many nodes."),
+            "node_sets": ("Compared", "Node sets with the same collectives and number of nodes."),
         },
     ),
     define(
@@ -49,7 +49,7 @@ OF_BANDWIDTHS = (
         {
             "slowdown": (
                 "Slowdown",
-                "Median transfer divided by the median of all node sets; median over collectives.",
+                "Median transfer divided by the median over all node sets.",
             ),
         },
     ),

@@ -60,7 +60,7 @@ def _residuals_notice(data: JobData) -> Notice | None:
         return None
     text = (
         "Ranks can only be aligned to about {clock_residual_ns}. On {clocks_rough} of {workers} workers, the end times of "
-        "collectives scatter by this much, more than the clocks differ ({clock_range_ns})."
+        "collectives vary by more than the clocks differ ({clock_range_ns})."
     )
     figures = [
         METRICS.figure("clocks_rough", int(rough.sum())),
@@ -91,8 +91,8 @@ def _suppressed_notice(data: JobData) -> Notice | None:
     if below <= SUPPRESSED_SHARE * (below + known):
         return None
     text = (
-        "At {arrivals_suppressed} of {arrivals} collectives, the workers arrived closer together than the clocks are "
-        "accurate ({clock_residual_ns}). No rank counts as late there."
+        "At {arrivals_suppressed} of {arrivals} collectives, the arrival times differ by less than the clock accuracy "
+        "({clock_residual_ns}). No rank is reported as late there."
     )
     figures = [
         METRICS.figure("arrivals_suppressed", below),
@@ -111,7 +111,7 @@ def _late_start_notice(data: JobData) -> Notice | None:
     begin = data.clocks.begin_ns[data.clocks.comparable]
     text = (
         "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace "
-        "({arrivals_later} of them) may come from a late profiler start; it does not count."
+        "({arrivals_later} of them) may be due to a late profiler start, so it is ignored."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
@@ -127,8 +127,8 @@ def _transfer_notice(data: JobData) -> Notice | None:
     if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):
         return None
     text = (
-        "Transfer time is uncertain: {transfer_ns} by the shortest call of each of {arrivals} collectives, "
-        "{arrival_transfer_ns} from the last start to the last end. The ranks do not end these collectives together."
+        "Transfer time is uncertain. For {arrivals} collectives it is {transfer_ns} by the shortest calls, but "
+        "{arrival_transfer_ns} from the last start to the last end. The ranks do not end these collectives at the same time."
     )
     figures = [
         METRICS.figure("transfer_ns", shortest),
@@ -136,7 +136,6 @@ def _transfer_notice(data: JobData) -> Notice | None:
         METRICS.figure("arrival_transfer_ns", by_clocks),
     ]
     advice = (
-        "Trust bandwidths only where both agree: see the columns Transfer and Transfer by clocks of the table Single "
-        "collectives."
+        "Trust bandwidths only if both agree: compare Transfer and Transfer by clocks in the table Single collectives."
     )
     return Notice("transfer_estimates", "info", text, advice, figures)

@@ -41,7 +41,7 @@ def partners_frame(joined: Part, params: Params) -> Frame:
         raise BadRequest(
             "The request does not identify a call.",
             "of",
-            "Set of to the worker, and set call, event or start_ns.",
+            "Set the parameter of to the worker, and also set call, event or start_ns.",
         )
     worker = numbers_of(calls, "worker")
     begin, end = _span(worker, names.index(named)) if named in names else (0, 0)

@@ -79,7 +79,9 @@ def _bounds(within: Sequence[tuple[int, int, int]], workers: int) -> tuple[Int64
     return low, high
 
 
-def meetings(calls: pa.Table, names: Sequence[str], worker: Int64, match: Int64, within: Sequence[Stretch]) -> pa.Table:
+def shared_collectives(
+    calls: pa.Table, names: Sequence[str], worker: Int64, match: Int64, within: Sequence[Stretch]
+) -> pa.Table:
     """Returns the calls of collectives shared by selected workers within their ranges.
 
     ``worker`` and ``match`` have one value per row of ``calls``. Ranges of workers missing from ``names`` are

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
-from tb_plugin.lib.intervals import simultaneous
+from tb_plugin.lib.intervals import split_by_gaps
 from tb_plugin.payloads import Notice, Severity
 
 # reasons to ignore a profile, also used as rule names of notices
@@ -33,7 +33,7 @@ _NOTICES: dict[str, tuple[Severity, str, str]] = {
 }
 
 
-def fact(part: Part, name: str) -> int | None:
+def integer_fact(part: Part, name: str) -> int | None:
     """Returns an integer fact of a part; None if it is missing or implausibly large."""
     value = part.facts.get(name)
     return value if isinstance(value, int) and abs(value) < _MAX_FACT else None
@@ -45,7 +45,7 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
     If some profiles report a world size, profiles with neither a world size nor calls are ignored. Among recordings
     at different times, the largest set is used. Among profiles with equal ranks, the first one is used.
     """
-    has_world_size = [fact(part, "distributed.world_size") is not None for part in parts]
+    has_world_size = [integer_fact(part, "distributed.world_size") is not None for part in parts]
     calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
     reasons = [
         "" if not any(has_world_size) or stated or called else NO_RANK
@@ -55,7 +55,7 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
         reasons[place] = OTHER_TIME
     ranks: set[int] = set()
     for place, part in enumerate(parts):
-        rank = fact(part, "distributed.rank")
+        rank = integer_fact(part, "distributed.rank")
         if reasons[place] or rank is None:
             continue
         if rank in ranks:
@@ -70,18 +70,18 @@ def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
 
     If all ranks are known and distinct, they belong to one job, whatever their clocks show.
     """
-    ranks = [fact(part, "distributed.rank") for part in parts if part]
+    ranks = [integer_fact(part, "distributed.rank") for part in parts if part]
     if None not in ranks and len(set(ranks)) == len(ranks):
         return []
     extents = {place: extent for place, part in enumerate(parts) if part and (extent := _extent(part))}
-    places, groups = list(extents), simultaneous(list(extents.values()))
+    places, groups = list(extents), split_by_gaps(list(extents.values()))
     most = max(groups, key=len, default=[])
     return [places[at] for group in groups if group is not most for at in group]
 
 
 def _extent(part: Part) -> tuple[int, int] | None:
     """Start of the first and end of the last call, ns since 1970; None if unknown."""
-    base, calls = fact(part, "distributed.base_time_ns"), part.frames["collectives"].data
+    base, calls = integer_fact(part, "distributed.base_time_ns"), part.frames["collectives"].data
     if base is None or not calls.num_rows:
         return None
     start, end = (pc.min(calls["start_ns"]).as_py(), pc.max(pc.add(calls["start_ns"], calls["dur_ns"])).as_py())

@@ -12,7 +12,7 @@ from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count
-from tb_plugin.views.distributed.stragglers.report import blame
+from tb_plugin.views.distributed.stragglers.report import straggler_report
 
 # name of the payload; reports list its figures as distributed.<key>
 FACTS = "facts"
@@ -38,7 +38,7 @@ def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
             METRICS.figure("matched", total_of(rows, "matched")),
             METRICS.figure("unmatched", total_of(rows, "unmatched")),
             METRICS.figure("bounded", total_of(rows, "bounded")),
-            METRICS.figure("bus_bandwidth", largest(operations)[1]),
+            METRICS.figure("bus_bandwidth", largest_collective(operations)[1]),
         ]
     return Figures(FACTS, "Job numbers", "", figures)
 
@@ -55,7 +55,7 @@ def wait_share(data: JobData) -> float | None:
     return float(np.minimum(wait, total)[known].sum() / total[known].sum())
 
 
-def largest(operations: Frame) -> tuple[str, float | None]:
+def largest_collective(operations: Frame) -> tuple[str, float | None]:
     """Returns the collective with most bytes among those with a known bus bandwidth, and its mean bus bandwidth."""
     known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
     if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
@@ -99,7 +99,7 @@ def exposed_share(rows: list[Row]) -> float | None:
 
 def _lost(data: JobData) -> list[Figure]:
     """Cost of the costliest straggler; 0 if there is none."""
-    report = blame(data)
+    report = straggler_report(data)
     worst = report.costly[0] if report.costly else None
     low, high = report.lost(worst) if worst is not None else (0.0, 0.0)
     known = bool(len(report.stragglers.worker)) and report.mean_ns > 0

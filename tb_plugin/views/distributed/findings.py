@@ -21,7 +21,7 @@ from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count, missing_ranks
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings, uneven_compute
-from tb_plugin.views.distributed.stragglers.report import blame
+from tb_plugin.views.distributed.stragglers.report import straggler_report
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 # maximum number of workers listed by name
@@ -39,7 +39,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     if refused := params.get("refused"):
         text = f"Summary not used: {refused}."
         notices.append(
-            Notice("summary_refused", "info", text, "No data is missing; the next request may take as long.", [])
+            Notice("summary_refused", "info", text, "No data is missing, but the next request may be as slow.", [])
         )
     notices += not_compared(data.left_out)
     bounded, missing = total_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
@@ -79,7 +79,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         lacking = "may be" if without_group == bounded else "are, or may be," if without_group else "are"
         why = " (not all of them report their group)" if without_group else ""
         text += (
-            f"{{bounded}} of {{matched}} matched calls {lacking} missing a rank of their group{why}. "
+            f"{{bounded}} of {{matched}} matched calls {lacking} incomplete: a rank of their group is not loaded{why}. "
             "Wait and bandwidth are lower bounds, transfer an upper bound."
         )
         todo = UNREAD if only_unread else "Record all ranks to see who arrives last."
@@ -102,12 +102,12 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
             METRICS.figure("inferred_calls", sum(each["counts"] for each in inferred)),
             METRICS.figure("inferred_group", ", ".join(sorted({each["values"] for each in inferred}))),
         ]
-        advice = "Nothing to fix: see the column Inferred group of the table Single collectives."
+        advice = "Nothing to fix: see the column Inferred group in the table Single collectives."
         notices.append(Notice("groups_inferred", "info", text, advice, figures))
     if estimated := total_of(rows, "estimated"):
         text = (
-            "{estimated} calls are missing a worker that probably arrived last. Their transfer is estimated from the same "
-            "collective where no worker is missing."
+            "{estimated} calls lack a worker that probably arrived last. Their transfer time is estimated from the same "
+            "collective with all workers."
         )
         figures = [METRICS.figure("estimated", estimated)]
         notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
@@ -121,7 +121,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     notices += clock_notices(data)
     # With missing kernels, the overlap of communication is unknown.
     whole = [row for row in rows if row["worker"] not in data.reported.cut]
-    report = blame(data)
+    report = straggler_report(data)
     straggler_notices = straggler_findings(report, rows)
     late_ones = {data.names[worker] for worker in report.stragglers.significant.tolist()}
     if not straggler_notices and (uneven := uneven_compute(report, data, rows)) is not None:
@@ -213,7 +213,7 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
     if unknown and 2 * total_of([middle], "bounded") > total_of([middle], "matched"):
         text += (
             f" In {whose}, at least {{wait_ns}} per step is wait and at most {{transfer_ns}} is transfer. Most of "
-            "these calls are missing a rank, so the split is unknown."
+            "these calls lack a rank, so the split is unknown."
         )
         todo = "Record all ranks to see whether to send less or to find a late rank."
         notice = _communication_notice("communication_unsplit", middle, len(losing), text, todo)
@@ -229,8 +229,8 @@ def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
         return []
     text = (
         f"Exposed communication takes {{communication_exposed}} of the step on {{worker}}"
-        f"{', as reported by the profiler' if is_stated else ''}. The share of waiting for other ranks is unknown: they are "
-        "not loaded."
+        f"{', as reported by the profiler' if is_stated else ''}. The share of time spent waiting for other ranks is "
+        "unknown: they are not loaded."
     )
     figures = [
         METRICS.figure("worker", str(row["worker"])),

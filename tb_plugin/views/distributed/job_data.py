@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
 from tb_plugin.lib.intervals import measure_by
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed import merge as j
 from tb_plugin.views.distributed.clocks.lateness import Lateness, Sure, sure_of
 from tb_plugin.views.distributed.clocks.offsets import Clocks, clocks_from
 from tb_plugin.views.distributed.matching.keys import numbers_of
-from tb_plugin.views.distributed.rank.reported import STATED, ReportedJob, reported_job
+from tb_plugin.views.distributed.rank.reported import REPORTED, ReportedJob, reported_job
 from tb_plugin.views.distributed.waiting import Waiting, caused_by
 
 Int64 = npt.NDArray[np.int64]
@@ -180,7 +180,7 @@ def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     return _job_data(joined, chosen)
 
 
-@remembered
+@cached_by_argument
 def _job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     tables = {name: frame.data for name, frame in joined.frames.items()}
     ranks, is_rank = tables[j.RANKS], pc.equal(tables[j.RANKS]["left_out"], "")
@@ -203,7 +203,7 @@ def _job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
         step_table=steps,
         calls=seen,
         world_size=world_size if isinstance(world_size, int) else None,
-        reported=reported_job({name: table for name, table in tables.items() if name in STATED}, names, chosen),
+        reported=reported_job({name: table for name, table in tables.items() if name in REPORTED}, names, chosen),
         process_groups=tables[j.GROUPS].to_pylist(),
         devices=tables[j.DEVICES].to_pylist(),
         clocks=clocks_from(tables[j.CLOCKS]),

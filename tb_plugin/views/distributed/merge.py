@@ -20,21 +20,21 @@ from tb_plugin.analysis.bus_bandwidth import bus_factor
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
 from tb_plugin.lib.groupby import group_sorted, quantile_by
 from tb_plugin.lib.malloc_trim import give_back_memory
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Notices
 from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING, anchors_of
 from tb_plugin.views.distributed.clocks.lateness import lateness_of
 from tb_plugin.views.distributed.clocks.offsets import clocks_of, clocks_table
-from tb_plugin.views.distributed.comparable_profiles import fact, why_not_compared
+from tb_plugin.views.distributed.comparable_profiles import integer_fact, why_not_compared
 from tb_plugin.views.distributed.matching.groups import Groups, Ranks, ReportedGroup, rows_with_shapes
 from tb_plugin.views.distributed.matching.infer_groups import ALIKE, fill_from_collective, group_from_ranks
-from tb_plugin.views.distributed.matching.keys import compared, groups_in, is_one_of, numbers_of, texts_of
-from tb_plugin.views.distributed.matching.match import matched, nothing
-from tb_plugin.views.distributed.missing_ranks import DUMPS, recorders
-from tb_plugin.views.distributed.natural_order import in_order, natural
+from tb_plugin.views.distributed.matching.keys import compared_columns, groups_in, is_one_of, numbers_of, texts_of
+from tb_plugin.views.distributed.matching.match import match_calls, no_matches
+from tb_plugin.views.distributed.missing_ranks import DUMPS, recorder_rows
+from tb_plugin.views.distributed.natural_order import in_order, natural_key
 from tb_plugin.views.distributed.rank.reported import ranks_at_least, reported_tables
-from tb_plugin.views.distributed.redundancy import redundancy
-from tb_plugin.views.distributed.waiting import waiting
+from tb_plugin.views.distributed.redundancy import redundancy_notices
+from tb_plugin.views.distributed.waiting import waits_and_transfers
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -71,7 +71,7 @@ def join_again(parts: Sequence[Part]) -> Part:
     return _joined_once(parts[0], tuple(parts))
 
 
-@remembered
+@cached_by_argument
 def _joined_once(first: Part, every: tuple[Part, ...]) -> Part:
     return join(every)
 
@@ -86,9 +86,9 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     reasons = why_not_compared(ordered)
     parts = tuple(part for part, why in zip(ordered, reasons, strict=True) if not why)
     left_out = [(part, why) for part, why in zip(ordered, reasons, strict=True) if why]
-    repeated = Notices(REPEATED, "", "training", redundancy(parts))
+    repeated = Notices(REPEATED, "", "training", redundancy_notices(parts))
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
-    worlds = [w for part in parts if (w := fact(part, "distributed.world_size")) is not None]
+    worlds = [w for part in parts if (w := integer_fact(part, "distributed.world_size")) is not None]
     stated = reported_tables(parts, names)
     labels = _labels(parts)
     # A job with unknown size is at least as large as its groups.
@@ -120,7 +120,7 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         **stated,
     }
     if beside:
-        tables[DUMPS] = recorders(tables[CALLS], tables[GROUPS], names, beside)
+        tables[DUMPS] = recorder_rows(tables[CALLS], tables[GROUPS], names, beside)
     return Part(
         coverage=coverage_of(every, Params()),
         facts={"distributed.world_size": world_size},
@@ -131,7 +131,7 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
 
 
 def _in_order(parts: Sequence[Part]) -> tuple[Part, ...]:
-    return tuple(sorted(parts, key=lambda part: natural(part.worker)))
+    return tuple(sorted(parts, key=lambda part: natural_key(part.worker)))
 
 
 def _without_calls(part: Part) -> Part:
@@ -145,8 +145,8 @@ def _ranks(names: Sequence[str], ranks: Sequence[Part], left_out: Sequence[tuple
         {
             "worker": pa.array([*names, *(part.worker for part, _ in left_out)], pa.string()),
             "left_out": pa.array([*("" for _ in ranks), *(why for _, why in left_out)], pa.string()),
-            "rank": pa.array([fact(part, "distributed.rank") for part in parts], pa.int64()),
-            "base_time_ns": pa.array([fact(part, "distributed.base_time_ns") for part in parts], pa.int64()),
+            "rank": pa.array([integer_fact(part, "distributed.rank") for part in parts], pa.int64()),
+            "base_time_ns": pa.array([integer_fact(part, "distributed.base_time_ns") for part in parts], pa.int64()),
         }
     )
 
@@ -194,7 +194,7 @@ def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
         for row in part.frames[GROUPS].data.to_pylist():
             rows.setdefault((row["group"], row["group_ranks"]), row)
     schema = parts[0].frames[GROUPS].data.schema.append(pa.field("group_shape", pa.string()))
-    order = sorted(rows.values(), key=lambda row: natural(f"{row['group']} {row['group_ranks']}"))
+    order = sorted(rows.values(), key=lambda row: natural_key(f"{row['group']} {row['group_ranks']}"))
     return pa.Table.from_pylist(rows_with_shapes(order, world_size), schema=schema)
 
 
@@ -250,8 +250,8 @@ def _calls(
     collective, names = texts_of(data, "collective")
     found = pc.fill_null(pc.index_in(data["step"], value_set=pa.array(labels, pa.string())), len(labels))
     steps = found.to_numpy().astype(np.int64)
-    calls = compared(data, steps, len(labels), (workers, world_size), groups)
-    matches = matched(calls) if workers > 1 else nothing(len(worker))
+    calls = compared_columns(data, steps, len(labels), (workers, world_size), groups)
+    matches = match_calls(calls) if workers > 1 else no_matches(len(worker))
     label, two_ended = matches.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
     size = fill_from_collective(label, np.where(size >= 1, size, group_data.size[groups]))
@@ -262,7 +262,7 @@ def _calls(
         inferred, found = group_from_ranks(calls, label, blank, alike, numbers, group_data.listed)
         inferred[size >= 1] = -1
     size = np.where(inferred >= 0, np.array([len(each.listed) for each, _ in found] + [-1])[inferred], size)
-    times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
+    times = waits_and_transfers(calls, label, dur, np.where(two_ended, 2, size), all_here)
     synchronizing = is_one_of(collective, names, SYNCHRONIZING)
     start, on_device = numbers_of(data, "start_ns"), data["on_device"].to_numpy()
     anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)

@@ -28,10 +28,10 @@ SCHEMA = {
     "called_in_traces": pa.int64(), "not_called": pa.int64(),
 }  # fmt: skip
 # maximum number of ranks listed by name
-MAX_RANKS_NAMED = 8
+MAX_LISTED_RANKS = 8
 
 
-def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: Sequence[Part]) -> pa.Table:
+def recorder_rows(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: Sequence[Part]) -> pa.Table:
     """Returns one row per flight recorder and process group with numbered calls.
 
     ``calls`` and ``groups`` come from the traces. Groups are matched by name, if the name is unique and
@@ -103,7 +103,7 @@ def missing_ranks(ranks: Sequence[int | None], world_size: int | None, unread: C
     present = sorted(rank for rank in {*ranks, *unread} if rank is not None and 0 <= rank < world_size)
     gaps = [(before + 1, rank - 1) for before, rank in pairwise([-1, *present, world_size]) if rank - before > 1]
     named, left = [], count
-    for first, last in gaps[:MAX_RANKS_NAMED]:
+    for first, last in gaps[:MAX_LISTED_RANKS]:
         named.append(_range(first, last))
         left -= last - first + 1
     more = f" and {left:,} more" if left else ""
@@ -140,7 +140,7 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
     rows = dumps.to_pylist()
     behind = sorted((row for row in rows if row["not_called"]), key=lambda row: -row["not_called"])
     notices = []
-    for row in behind[:MAX_RANKS_NAMED]:
+    for row in behind[:MAX_LISTED_RANKS]:
         figures = [
             METRICS.figure("worker", row["worker"]),
             METRICS.figure("last_sequence", row["last_sequence"]),
@@ -148,7 +148,7 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
             METRICS.figure("not_called", row["not_called"]),
         ]
         group = row["group_description"] or row["group"]
-        text = "{worker} called nothing after number {last_sequence} ({last_collective}) of group {group}"
+        text = "{worker} made no call after number {last_sequence} ({last_collective}) of group {group}"
         text += ", according to its flight recorder. The traces contain {not_called} later collectives of that group."
         figures.append(METRICS.figure("group", group))
         todo = "Check that process at that time: its log, its stacks in the recorder, its machine."
@@ -157,14 +157,15 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
     ran = {row["worker"] for row in rows if not row["has_trace"] and row["called_in_traces"]} - stopped
     silent = sorted(ran)
     if silent:
-        named = ", ".join(silent[:MAX_RANKS_NAMED]) + (
-            f" and {len(silent) - MAX_RANKS_NAMED} more" if len(silent) > MAX_RANKS_NAMED else ""
+        named = ", ".join(silent[:MAX_LISTED_RANKS]) + (
+            f" and {len(silent) - MAX_LISTED_RANKS} more" if len(silent) > MAX_LISTED_RANKS else ""
         )
         called = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
         text = (
-            f"In the flight recorder but without a trace: {named}. They called {{called_in_traces}} of the collectives"
+            f"These ranks have a flight recorder dump but no trace: {named}. They called {{called_in_traces}} "
+            "of the collectives"
         )
-        text += " in the traces, and none after these is missing: they ran."
+        text += " in the traces. No later call is missing, so they kept running."
         figures = [METRICS.figure("called_in_traces", called)]
         notices.append(Notice("rank_recorded", "info", text, "Record traces of all ranks to see who is late.", figures))
     return notices

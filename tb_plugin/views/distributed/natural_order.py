@@ -9,7 +9,7 @@ MAX_DIGITS = 19
 _PIECES = re.compile(r"\d+|\D+")
 
 
-def natural(name: str) -> list[tuple[bool, int, str]]:
+def natural_key(name: str) -> list[tuple[bool, int, str]]:
     """Returns a sort key that puts rank2 before rank10."""
     return [(is_number(piece), int(piece) if is_number(piece) else 0, piece) for piece in _PIECES.findall(name)]
 

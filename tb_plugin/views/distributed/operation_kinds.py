@@ -13,7 +13,7 @@ from tb_plugin.lib.groupby import codes, group_sorted, quantile_by
 from tb_plugin.views.distributed.job_data import JobCalls, JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.rank.profile import frame, table
-from tb_plugin.views.distributed.stragglers.report import blame
+from tb_plugin.views.distributed.stragglers.report import straggler_report
 from tb_plugin.views.distributed.tables import nothing_in
 
 Int64 = npt.NDArray[np.int64]
@@ -54,7 +54,7 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
     workers = _distinct_counts(kind, texts_of(operations, "worker")[0], count)
     groups = _group_counts(data.calls, of_call, called, places)
     every = np.bincount(kind, weights=calls, minlength=count).astype(np.int64).tolist()
-    awaited, report = _most_awaited(data.calls, of_call, called, places), blame(data)
+    awaited, report = _most_awaited(data.calls, of_call, called, places), straggler_report(data)
     rows: list[Row] = [
         {
             **dict(zip(_KEYS, titles(row), strict=True)),

@@ -56,7 +56,7 @@ def part_shapes() -> Mapping[str, pa.Schema]:
 
 
 @cache
-def stamp() -> str:
+def schema_hash() -> str:
     """Returns a hash that changes with the schema or with MEANING."""
     text = [f"meaning {MEANING}"]
     for name, schema in sorted(part_shapes().items()):

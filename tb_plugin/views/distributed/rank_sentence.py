@@ -8,7 +8,7 @@ from tb_plugin.payloads import Figure, Link, Notice, Notices, Severity
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.stragglers.detection import WORTH
-from tb_plugin.views.distributed.stragglers.report import blame, why
+from tb_plugin.views.distributed.stragglers.report import cause_columns, straggler_report
 from tb_plugin.views.distributed.waiting import caused_by
 
 # request parameter with the worker
@@ -19,18 +19,18 @@ _MAIN_CAUSE_SHARE = 0.5
 _HIGH_SHARE = 0.1
 
 
-def verdict(data: JobData, worker: str) -> Notices:
+def rank_notices(data: JobData, worker: str) -> Notices:
     """Returns the sentence about a worker. Empty for an unknown worker, a single worker, or without step times."""
     notices = []
     if not data.is_single and worker in data.names:
         at = data.names.index(worker)
-        notice = _cost_notice(data, at) if at in blame(data).costly else _wait_notice(data, at)
+        notice = _cost_notice(data, at) if at in straggler_report(data).costly else _wait_notice(data, at)
         notices = [] if notice is None else [notice]
     return Notices(VERDICT, "In the job", "answer", notices)
 
 
 def _cost_notice(data: JobData, at: int) -> Notice:
-    report = blame(data)
+    report = straggler_report(data)
     lost = report.lost(at)[1]
     share = lost / report.mean_ns
     figures = [METRICS.figure("lost_ns", lost), METRICS.figure("lost_share", share)]
@@ -39,7 +39,7 @@ def _cost_notice(data: JobData, at: int) -> Notice:
     if report.count > 1 and slow < report.count:
         figures.append(METRICS.figure("worst_step", report.labels[int(np.argmax(report.stragglers.lost_ns[at]))]))
         text += ", mostly in step {worst_step} (mean over all steps)"
-    cells = why(report, at)
+    cells = cause_columns(report, at)
     if cause := cells.get("late_cause"):
         figures.append(METRICS.figure("late_cause", str(cause)))
         text += "; cause: {late_cause}"
@@ -66,7 +66,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
     if (cause := _main_cause(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
-        if wait >= WORTH * blame(data).mean_ns:
+        if wait >= WORTH * straggler_report(data).mean_ns:
             text += ". Time saved on this rank alone turns into waiting"
     return _notice("job_waits", "info", f"{text}.", figures)
 
@@ -74,7 +74,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
 def _main_cause(data: JobData, at: int) -> int | None:
     """The worker that causes more than half of this worker's wait within steps, if any."""
     calls, width = data.calls, len(data.labels)
-    root = blame(data).roots.by
+    root = straggler_report(data).roots.by
     cause_of = np.where(root >= 0, root, calls.waiting.last)
     mine = calls.matched & (calls.worker == at) & (calls.step < width)
     cause, _, length = caused_by(

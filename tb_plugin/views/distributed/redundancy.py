@@ -13,7 +13,7 @@ import msgspec
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
-from tb_plugin.analysis.replicas import METRICS, Repeated, counts_of, redundant, repeated
+from tb_plugin.analysis.replicas import METRICS, Repeated, counts_of, replicated_states, replication_notice
 from tb_plugin.payloads import Notice
 
 # accepted ratio of all-reduced bytes per step to gradient bytes: allocators round, and losses or norms are reduced too
@@ -27,7 +27,7 @@ class _Replicas(msgspec.Struct, frozen=True):
     all_reduced: int
 
 
-def redundancy(parts: Sequence[Part]) -> list[Notice]:
+def redundancy_notices(parts: Sequence[Part]) -> list[Notice]:
     """Returns a notice about the group with most repeated bytes; empty without memory data."""
     reduced: dict[tuple[str | None, str | None], list[tuple[Part, int]]] = {}
     sizes: dict[tuple[str | None, str | None], object] = {}
@@ -38,7 +38,7 @@ def redundancy(parts: Sequence[Part]) -> list[Notice]:
             reduced.setdefault(key, []).append((part, row["comm_bytes_sum"] // part.frames["steps"].data.num_rows))
     found = []
     for key, members in reduced.items():
-        alike = repeated([counts_of(part) for part, _ in members])
+        alike = replicated_states([counts_of(part) for part, _ in members])
         if alike is None or sizes[key] != len(members):
             continue
         low, high = (share * alike.alike["gradient"] for share in REDUCED_OVER_GRADIENTS)
@@ -62,8 +62,8 @@ def _notice(found: Sequence[_Replicas]) -> Notice:
     most = max(found, key=lambda one: one.repeated.bytes)
     who = "Each of the ranks {group_ranks}" if most.ranks else "Each of {workers} ranks"
     text = (
-        f"{who} holds {most.repeated.sentence} in blocks of the same sizes and all-reduces {{all_reduced_bytes}} per step, "
-        "like copies of one model. Memory allocated before the trace is not counted."
+        f"{who} has {most.repeated.sentence} in blocks of equal size and all-reduces {{all_reduced_bytes}} per step, like "
+        "replicas of one model. Memory allocated before the trace is not counted."
     )
     figures = [METRICS.figure("all_reduced_bytes", most.all_reduced)]
     if most.ranks:
@@ -71,4 +71,4 @@ def _notice(found: Sequence[_Replicas]) -> Notice:
     if others := len(found) - 1:
         text += " {replica_groups} more groups look the same." if others > 1 else " One more group looks the same."
         figures.append(METRICS.figure("replica_groups", others))
-    return redundant(most.repeated, text, figures)
+    return replication_notice(most.repeated, text, figures)

@@ -15,13 +15,13 @@ from tb_plugin.analysis.job_tables.metrics import CALL_COLUMNS, STEP_COLUMNS
 from tb_plugin.analysis.job_tables.slow_ranks import findings
 from tb_plugin.analysis.job_tables.stages import stages_of
 from tb_plugin.analysis.job_tables.steps import rank_means, stage_means, step_bars
-from tb_plugin.analysis.job_tables.traffic import speed
+from tb_plugin.analysis.job_tables.traffic import bytes_per_second
 from tb_plugin.analysis.metrics import CHOSEN
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 from tb_plugin.payloads import Column, Line, Notice, Series
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.natural_order import in_order
-from tb_plugin.views.distributed.rank.reported import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, ReportedJob, summed
+from tb_plugin.views.distributed.rank.reported import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, ReportedJob, sum_by_key
 from tb_plugin.views.distributed.reported_links import link_maps, link_rows, link_totals
 
 _PARTS = (
@@ -73,7 +73,7 @@ def job_notices(job: ReportedJob) -> list[Notice]:
     if job.cut:
         text = (
             f"Kernels of {', '.join(job.cut)} are missing: the vendor tables report more computation than the kernels. The "
-            "overlap of communication there comes from the vendor tables."
+            "communication overlap of these ranks comes from the vendor tables."
         )
         todo = "Check for missing or truncated files of the profile."
         notices.append(Notice("kernels_missing", "medium", text, todo, []))
@@ -114,7 +114,7 @@ def step_rows(job: ReportedJob) -> list[Row]:
         # Reported calls have no device, so they are shown with the worker's first device.
         if rows.setdefault((row["worker"], row["step"]), added) is not added:
             more.append(added)
-    for row in summed(job.tables[CALLS], ("worker", "step"), (*CALL_COLUMNS, "calls", "bytes")).to_pylist():
+    for row in sum_by_key(job.tables[CALLS], ("worker", "step"), (*CALL_COLUMNS, "calls", "bytes")).to_pylist():
         key = row["worker"], row["step"]
         rows.setdefault(key, {"worker": key[0], "step": key[1], "device": None}).update(_call_times_of(row))
     order = {name: place for place, name in enumerate(job.names)}
@@ -125,7 +125,7 @@ def step_rows(job: ReportedJob) -> list[Row]:
 
 
 def _type_rows(job: ReportedJob) -> list[Row]:
-    found = summed(job.tables[CALLS], ("worker", "operation"), (*CALL_COLUMNS, "calls", "bytes"))
+    found = sum_by_key(job.tables[CALLS], ("worker", "operation"), (*CALL_COLUMNS, "calls", "bytes"))
     return [
         {
             "worker": row["worker"],
@@ -141,7 +141,7 @@ def _type_rows(job: ReportedJob) -> list[Row]:
 
 def _band_rows(job: ReportedJob) -> list[Row]:
     sums = ("bytes", "transit_ns", "packets", "large")
-    found = summed(job.tables[MOVED], ("worker", "band", "part_of"), sums).to_pylist()
+    found = sum_by_key(job.tables[MOVED], ("worker", "band", "part_of"), sums).to_pylist()
     inside: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in found:
         inside[row["worker"], row["part_of"]].append(row)
@@ -157,7 +157,7 @@ def _band_rows(job: ReportedJob) -> list[Row]:
                 "link_part_of": row["part_of"],
                 "link_bytes": row["bytes"],
                 "link_ns": row["transit_ns"],
-                "link_bandwidth": speed(row["bytes"], row["transit_ns"]),
+                "link_bandwidth": bytes_per_second(row["bytes"], row["transit_ns"]),
                 "packets": packets or None,
                 "large_share": large / packets if packets else None,
             }
@@ -183,7 +183,7 @@ def _step_times(job: ReportedJob) -> list[Series]:
 
 def _call_times(job: ReportedJob, note: str) -> list[Series]:
     """Chart of the parts of communication calls per step, one bar per worker."""
-    found = summed(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
+    found = sum_by_key(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}
     names = [name for name in job.names if name in by_worker]
     if not names:

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from tb_plugin.analysis.job_tables.traffic import MAPS, MOST_DRAWN, LinkTotal, speed
+from tb_plugin.analysis.job_tables.traffic import MAPS, MOST_DRAWN, LinkTotal, bytes_per_second
 from tb_plugin.analysis.metrics import CHOSEN
 from tb_plugin.payloads import Line, Series
 from tb_plugin.views.distributed.matching.groups import ranks_in
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.natural_order import in_order, is_number
-from tb_plugin.views.distributed.rank.reported import BETWEEN, MEMBERS, ReportedJob, summed
+from tb_plugin.views.distributed.rank.reported import BETWEEN, MEMBERS, ReportedJob, sum_by_key
 
 Row = dict[str, Any]
 
@@ -58,7 +58,7 @@ def link_rows(job: ReportedJob) -> list[Row]:
     ends = _Ends.of(job)
     keys = ("worker", "group", "source", "destination", "in_group", "transport")
     stated: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in summed(job.tables[BETWEEN], keys, ("bytes", "transit_ns")).to_pylist():
+    for row in sum_by_key(job.tables[BETWEEN], keys, ("bytes", "transit_ns")).to_pylist():
         pair = tuple(ends.label(row["group"], row[end], in_group=row["in_group"]) for end in ("source", "destination"))
         stated[pair[0], pair[1]].append(row)
     links: dict[tuple[str, str, str | None, str | None], Row] = {}
@@ -74,7 +74,7 @@ def link_rows(job: ReportedJob) -> list[Row]:
             link["link_bytes"] += row["bytes"] or 0
             link["link_ns"] += row["transit_ns"] or 0
     for row in links.values():
-        row["link_bandwidth"] = speed(row["link_bytes"], row["link_ns"])
+        row["link_bandwidth"] = bytes_per_second(row["link_bytes"], row["link_ns"])
     return sorted(
         links.values(), key=lambda row: (in_order(row["link_from"]), in_order(row["link_to"]), row["link_group"])
     )
@@ -102,7 +102,8 @@ def link_maps(job: ReportedJob) -> list[Series]:
         for source in sources[:MOST_DRAWN]:
             cells = [moved.get((source, place)) for place in places]
             values: list[int | float | None] = [
-                None if cell is None else cell[0] if key == "link_bytes" else speed(cell[0], cell[1]) for cell in cells
+                None if cell is None else cell[0] if key == "link_bytes" else bytes_per_second(cell[0], cell[1])
+                for cell in cells
             ]
             lines.append(
                 Line(msgspec.structs.replace(metric, key=source, title=f"Rank {source}"), "communication", values)

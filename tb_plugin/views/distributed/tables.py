@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.intervals import measure_by
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.clocks.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
 from tb_plugin.views.distributed.clocks.offsets import DRIFT, HOW
 from tb_plugin.views.distributed.job_data import JobCalls, JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.matching.match import BY
-from tb_plugin.views.distributed.pictures.topology import members, ranks_short
+from tb_plugin.views.distributed.pictures.topology import listed_ranks, ranks_short
 from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP, frame, table
 from tb_plugin.views.distributed.stragglers.causes import COMPONENTS
-from tb_plugin.views.distributed.stragglers.report import blame
+from tb_plugin.views.distributed.stragglers.report import straggler_report
 from tb_plugin.views.distributed.stragglers.table import straggler_table
 from tb_plugin.views.distributed.waiting import BOUND, ESTIMATED, TIMINGS
 
@@ -62,7 +62,7 @@ _SINGLE_FIRST = (
 )  # fmt: skip
 
 
-@remembered
+@cached_by_argument
 def frames(data: JobData) -> Mapping[str, Frame]:
     """Returns the tables of the view by name."""
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
@@ -150,11 +150,11 @@ def _shortened(data: pa.Table) -> pa.Table:
 
 
 def _short(text: str) -> str:
-    ranks = members(text, None) if len(text) > MAX_RANKS_CHARACTERS else ()
+    ranks = listed_ranks(text, None) if len(text) > MAX_RANKS_CHARACTERS else ()
     return ranks_short(ranks) if ranks else text
 
 
-@remembered
+@cached_by_argument
 def worker_rows(data: JobData) -> list[Row]:
     """Returns one row per worker: sums over the selected steps, and the cost per step."""
     job_calls, alone = data.calls, data.is_single
@@ -176,7 +176,7 @@ def worker_rows(data: JobData) -> list[Row]:
     share = counts["arrived_last"] / np.maximum(taking_part, 1)
     calls = data.count(np.ones(len(job_calls.worker), np.bool_)).tolist()
     totals = _totals(data)
-    report = None if alone else blame(data)
+    report = None if alone else straggler_report(data)
     # Without step times the gain is unknown.
     lost = report.lost_ns.tolist() if report is not None and report.mean_ns else [None] * len(data.names)
     return [

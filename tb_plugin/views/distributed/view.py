@@ -29,8 +29,16 @@ from tb_plugin.views.distributed import VIEW
 from tb_plugin.views.distributed.bandwidth.payloads import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.views.distributed.collective_peers import PARTNERS, partners_frame
 from tb_plugin.views.distributed.collectives_in_range import TABLE as MEETINGS
-from tb_plugin.views.distributed.collectives_in_range import WITHIN, meetings, stretches_of
-from tb_plugin.views.distributed.facts import FACTS, exposed_share, in_steps, job_facts, largest, total_of, wait_share
+from tb_plugin.views.distributed.collectives_in_range import WITHIN, shared_collectives, stretches_of
+from tb_plugin.views.distributed.facts import (
+    FACTS,
+    exposed_share,
+    in_steps,
+    job_facts,
+    largest_collective,
+    total_of,
+    wait_share,
+)
 from tb_plugin.views.distributed.findings import findings
 from tb_plugin.views.distributed.job_data import JobData, Row, job_data
 from tb_plugin.views.distributed.merge import CALLS, COMMON, MEMBERS, RANKS, REPEATED, is_merged, join, join_again
@@ -38,14 +46,14 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import DUMPS, nothing_called, recorder_notices
 from tb_plugin.views.distributed.operation_kinds import operation_kinds
 from tb_plugin.views.distributed.pictures.group_types import kind_frames
-from tb_plugin.views.distributed.pictures.heat_map import pictures
+from tb_plugin.views.distributed.pictures.heat_map import heat_map_and_quantiles
 from tb_plugin.views.distributed.pictures.pipeline import pipeline
 from tb_plugin.views.distributed.pictures.topology import rank_nodes
-from tb_plugin.views.distributed.pictures.worst_ranks import fewer, worst_frame
+from tb_plugin.views.distributed.pictures.worst_ranks import keep_worst, worst_frame
 from tb_plugin.views.distributed.rank.profile import frame, profile_part
-from tb_plugin.views.distributed.rank_sentence import OF, verdict
+from tb_plugin.views.distributed.rank_sentence import OF, rank_notices
 from tb_plugin.views.distributed.reported_communication import job_findings, job_frames, job_notices, job_series
-from tb_plugin.views.distributed.stragglers.report import blame, why
+from tb_plugin.views.distributed.stragglers.report import cause_columns, straggler_report
 from tb_plugin.views.distributed.tables import frames, worker_rows
 from tb_plugin.views.distributed.traffic import traffic_frame, traffic_map
 
@@ -85,10 +93,10 @@ class Distributed(DeclaredView, entry=VIEW):
         params = replace(params, steps=_steps(joined, params))
         data, coverage = job_data(joined, params.steps), coverage_of([joined], params)
         if params.table is None and (measure := params.get("measure")):
-            heat, spread = pictures(data, measure)
+            heat, spread = heat_map_and_quantiles(data, measure)
             return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})
         if params.table is None and (worker := params.get(OF)):
-            sentence = verdict(data, worker)
+            sentence = rank_notices(data, worker)
             return View(self.id, self.title, coverage, {sentence.name: sentence})
         if params.table == MEETINGS:
             meeting_tables = {MEETINGS: _meetings(data, params)}
@@ -129,7 +137,7 @@ class Distributed(DeclaredView, entry=VIEW):
 def _meetings(data: JobData, params: Params) -> Frame:
     within = stretches_of(params.values(WITHIN))
     calls = frames(data)["collectives"].data
-    found = meetings(calls, data.names, data.calls.worker, data.calls.match, within)
+    found = shared_collectives(calls, data.names, data.calls.worker, data.calls.match, within)
     return frame(MEETINGS, "Collectives", found, ("match", "worker"), "collective")
 
 
@@ -143,7 +151,7 @@ def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
     common = tuple(joined.frames[COMMON].data["step"].to_pylist())
     if not common and joined.steps:
         raise BadRequest(
-            "The windows of the workers have no step in common.", "window", "Choose a step that all of them contain."
+            "The windows of the workers have no step in common.", "window", "Choose a step that all windows contain."
         )
     return common or None
 
@@ -174,7 +182,7 @@ def _payloads(data: JobData, rows: list[Row], notices: list[Notice], operations:
     payloads |= {series.name: series for series in job_series(data.reported, measured=not data.is_single)}
     for name, payload in payloads.items():
         if isinstance(payload, Series) and payload.style == "stacked_bars":
-            payloads[name] = fewer(payload, data, rows)
+            payloads[name] = keep_worst(payload, data, rows)
     return payloads
 
 
@@ -221,7 +229,7 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
 
 def _slowest_rank(data: JobData) -> list[Figure]:
     """The costliest straggler with its cost and cause, if any."""
-    report = blame(data)
+    report = straggler_report(data)
     if not report.costly:
         return []
     worst = report.costly[0]
@@ -241,13 +249,13 @@ def _slowest_rank(data: JobData) -> list[Figure]:
         METRICS.figure("lost_ns", lost, "Cost per step"),
         METRICS.figure("lost_share", lost / report.mean_ns),
         METRICS.figure("step_total_ns", round(report.mean_ns), "Step"),
-        METRICS.figure("late_cause", str(why(report, worst).get("late_cause") or "not known")),
+        METRICS.figure("late_cause", str(cause_columns(report, worst).get("late_cause") or "not known")),
     ]
 
 
 def _bus_bandwidth(operations: Frame) -> list[Figure]:
     """Bus bandwidth of the collective with most bytes."""
-    collective, bandwidth = largest(operations)
+    collective, bandwidth = largest_collective(operations)
     return (
         [METRICS.figure("bus_bandwidth", bandwidth, f"Bus bandwidth of {collective}, mean")]
         if bandwidth is not None

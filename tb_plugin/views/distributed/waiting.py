@@ -39,7 +39,7 @@ class Waiting(msgspec.Struct, frozen=True, eq=False):
     timing: Int64
 
 
-def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_here: bool) -> Waiting:
+def waits_and_transfers(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_here: bool) -> Waiting:
     """Returns the wait and transfer of matched calls.
 
     ``label`` is the result of ``match``. ``group_size`` is the size of each call's group (-1 = unknown).

@@ -21,7 +21,7 @@ from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
@@ -33,14 +33,17 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "module_path": ("Modules", "Open nn.Module calls at the event, its launch or its forward operator."),
+            "module_path": ("Modules", "nn.Module calls around the event, its launch or its forward operator."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "launch_delay_ns": ("Launch to start", "Launch call start to device start."),
+            "launch_delay_ns": (
+                "Launch to start",
+                "Time from launch call start to device start.",
+            ),
         },
     ),
 )
@@ -71,7 +74,7 @@ class Events(DeclaredView, entry=VIEW):
             return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
         rows = np.flatnonzero(matching(trace, selection.rows, params.where, params.pattern))
         if params.get("start_ns") or params.get("end_ns"):
-            rows = rows[touching(trace.start_ns[rows], trace.ends(rows), *bounds_of(trace, params))]
+            rows = rows[overlaps_range(trace.start_ns[rows], trace.ends(rows), *bounds_of(trace, params))]
         frame = _instances(trace, rows)
         payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
         layout = (*payloads, "instances")

@@ -14,13 +14,13 @@ VIEW = ViewEntry(
     traits=Traits("Work", phase_note="An execution trace has no phases."),
     http=ViewText(
         parameters=(
-            "`function_id` (what the trace of the same recording calls `Record function id`) or `node_number` "
-            "(its id in the file)."
+            "`function_id` (`Record function id` in the trace of the same recording) or `node_number` (id in the file)."
         ),
         payloads=(
-            "For execution traces. `answer` (Notices), `summary` (Figures), `execution_nodes` (Table); with "
-            "one of them: `node` (Figures) and the tables `node_tensors` (what it takes and gives) and "
-            "`node_links` (the operators that made its inputs and use its outputs) of it instead."
+            "For execution traces. `answer` (Notices), `summary` (Figures), `execution_nodes` (Table). With "
+            "one of the parameters, the answer contains instead `node` (Figures), `node_tensors` (Table: "
+            "inputs and outputs of the node) and `node_links` (Table: operators that made its inputs or use "
+            "its outputs)."
         ),
         tables="`execution_nodes`.",
     ),

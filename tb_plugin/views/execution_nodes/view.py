@@ -25,7 +25,7 @@ from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import NotFoundError
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
@@ -108,8 +108,8 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
             METRICS.figure("process_id", None if trace.process is None else str(trace.process)),
             METRICS.figure("execution_schema", trace.schema),
         ]
-        text = "It has no times. Open the trace of the same recording to see tensors on the timeline."
-        todo = "Put both into one folder, and choose an operator of that timeline."
+        text = "An execution trace has no times. Open the trace of the same recording to see tensors on the timeline."
+        todo = "Put both files into one folder, and select an operator on the timeline."
         payloads = {
             "answer": Notices("answer", "Answer", "answer", [Notice("execution_no_times", "info", text, todo)]),
             "summary": Figures("summary", "Execution trace", "", figures, "headline"),
@@ -228,7 +228,7 @@ def _maker(givers: Int64, last: Int64, row: int) -> int | None:
     return int(latest.max())
 
 
-@remembered
+@cached_by_argument
 def last_inside(trace: ExecutionTrace) -> Int64:
     """Returns the index of the last descendant of each node, or of the node itself."""
     node, parent = trace.nodes["node"].to_numpy(), trace.nodes["parent"].to_numpy()

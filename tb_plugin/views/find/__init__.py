@@ -14,18 +14,18 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail", phase_note=""),
     http=ViewText(
         parameters=(
-            "`in` (`names`; `args`: texts recorded with the event and its category, and numbers without a column "
-            "of their own that read as exactly the text; `all`; `first`: `args` where no name has the text), "
-            "`exact` (0/1: the whole text equals), `start_ns`, `end_ns` (events that touch this range), `bins` "
-            "(slices of the whole trace, default 1200), `near_ns`."
+            "`in` (`names`, `args`, `all`, `first`), `exact` (0/1; 1 matches whole texts only), `start_ns`, "
+            "`end_ns` (events that touch this range), `bins` (slices of the whole trace, default 1200), "
+            "`near_ns`. `in=args` searches recorded texts, the category, and numbers without a column that "
+            "read exactly as the text. `in=first` searches `args` if no name contains the text."
         ),
         payloads=(
-            "A search of the whole trace, or of S. `search` (text in any case, or `/regex/`), `where` as for "
-            "`events` (its events are those of the row: also without S it counts what tables count). "
-            "`summary` (Figures), `marks` (Series, histogram: hits that start in each slice), `names` (by "
-            "name and kind), `hits` (all, in order of time); with `near_ns` also `near` (Figures, "
-            "`hit_position`: the place in `hits` of the first one from there on; ask `table/find/hits` with "
-            "`offset`)."
+            "The view searches the whole trace, or the part selected by S. `search` is a text in any case, "
+            "or `/regex/`. `where` works as for `events`. It selects the events that the table row counts, "
+            "even without S. `summary` (Figures), `marks` (Series, histogram: hits that start in each "
+            "slice), `names` (by name and kind), `hits` (all, in order of time). With `near_ns`, also `near` "
+            "(Figures). Its `hit_position` is the index in `hits` of the first hit at or after that time: "
+            "use it as `offset` of `table/find/hits`."
         ),
         tables="`hits`, `names`.",
     ),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, holding, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, contains_text, int_param
 from tb_plugin.analysis.filters import EVENT, matching
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
@@ -20,7 +20,7 @@ from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import ratio, sum_by
-from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
@@ -85,7 +85,7 @@ class Find(DeclaredView, entry=VIEW):
                 found = _matching_events(trace, "args", params.search, exact)
             chosen &= found
         if params.get("start_ns") or params.get("end_ns"):
-            chosen &= touching(trace.start_ns, trace.end_ns, *bounds_of(trace, params))
+            chosen &= overlaps_range(trace.start_ns, trace.end_ns, *bounds_of(trace, params))
         hits = _hits(trace, np.flatnonzero(chosen))
         payloads: dict[str, Payload] = {"summary": _summary(hits), "marks": _marks(trace, hits, _bins(params))}
         frames = {"names": _by_name(trace, hits), "hits": _in_time(trace, hits)}
@@ -159,7 +159,7 @@ def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, ex
         wanted = pa.array([prefix + search for prefix in ("", *MODULE_PREFIXES)], texts.type)
         hits = pc.is_in(texts, wanted).to_numpy(zero_copy_only=False)
     else:
-        hits = holding(texts, search)
+        hits = contains_text(texts, search)
     used[distinct] = hits
     return used
 

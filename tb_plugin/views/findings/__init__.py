@@ -46,7 +46,7 @@ VIEW = ViewEntry(
             "`data_quality` (Notices; absent unless that file contains unknown rules)."
         ),
         tables=(
-            "`savings` (one row per finding), `finding_events` (the events behind each, by `rule`), "
+            "`savings` (one row per finding), `finding_events` (the events of each finding, by `rule`), "
             "`fusible_kernels` (for `unfused_kernels`: runs with the same kernels in the same order; absent "
             "without that finding)."
         ),

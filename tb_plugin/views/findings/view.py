@@ -15,7 +15,7 @@ from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, STEPS, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, FULL_TRACE, STEPS, define
 from tb_plugin.analysis.reported_steps import REPORTED_STEP, missing_computation
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.step_shares import UNRECORDED, break_down
@@ -44,9 +44,9 @@ METRICS = OF_RULES.adding(
     ),
     define("", "text", {"silent_rules": ("Skipped", "Titles of the skipped checks.")}),
     define(
-        WHOLE,
+        FULL_TRACE,
         "text",
-        {"not_recorded": ("Not recorded", "Data that checks need and the trace lacks.")},
+        {"not_recorded": ("Not recorded", "Data that checks need but the trace lacks.")},
     ),
 )
 

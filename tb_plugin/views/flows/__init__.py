@@ -14,11 +14,12 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail"),
     http=ViewText(
         parameters=(
-            "`event` (causes and effects of one event: its device work, its forward, backward and "
-            "recorded links, and device work at their other ends; the first 100 of each), or `start_ns`, "
-            "`end_ns` (all arrows with an end in the range, up to `most`, default 500, at most 5000; if "
-            "there are more, none and their number as `hidden`), `kinds` (some of `launch`, "
-            "`forward_backward`, `sync`, `operator`, `recorded`, separated by commas; default: all)."
+            "`event`, or `start_ns`, `end_ns`; `most` (default 500, at most 5000), `kinds` (comma-separated: "
+            "`launch`, `forward_backward`, `sync`, `operator`, `recorded`; default: all). `event` selects "
+            "causes and effects of one event: its device work, its forward, backward and recorded links, and "
+            "device work at their other ends. Each of these has at most 100 arrows. A time range selects all "
+            "arrows with an end in the range. If there are more than `most`, the answer contains no arrows, "
+            "only their number as `hidden`."
         ),
         payloads="`flows` (Flows: arrows between events).",
     ),

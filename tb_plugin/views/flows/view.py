@@ -16,9 +16,9 @@ from tb_plugin.analysis.timeline.tiles import CATEGORIES, category_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import group
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.links import first_in_process
-from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Flows, Table, View
@@ -91,7 +91,7 @@ class Arrows(msgspec.Struct, frozen=True, eq=False):
     """String id of the recorded name; -1 = none."""
 
 
-@remembered
+@cached_by_argument
 def arrows_of(trace: TraceTable) -> Arrows:
     """Returns the arrows of a trace.
 
@@ -128,7 +128,7 @@ def arrows_of(trace: TraceTable) -> Arrows:
 def _touching(trace: TraceTable, arrows: Arrows, start: int, end: int) -> Int64:
     def inside(rows: Int32) -> Bool:
         begins = trace.start_ns[rows]
-        return touching(begins, begins + trace.dur_ns[rows], start, end)
+        return overlaps_range(begins, begins + trace.dur_ns[rows], start, end)
 
     return _by_head(arrows, np.flatnonzero(inside(arrows.tail) | inside(arrows.head)))
 

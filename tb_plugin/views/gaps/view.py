@@ -27,41 +27,44 @@ from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.intervals import Ranges, measure_within
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
 from tb_plugin.views.gaps import VIEW
 
-HERE = "the window"
+WINDOW_WORDS = "the window"
 METRICS = SHARED.adding(
     define(
-        HERE,
+        WINDOW_WORDS,
         "count",
         {
             "gaps": ("Stream gaps", "Gaps of single streams above the minimum length."),
             "device_gaps": ("Gaps", "Device idle gaps above the minimum length."),
-            "gaps_listed": ("Listed", "Listed gaps: longest of devices, then of streams."),
+            "gaps_listed": ("Listed", "Listed gaps: the longest device gaps, then stream gaps."),
         },
     ),
     define(
-        HERE,
+        WINDOW_WORDS,
         "ns",
         {
             "gap_ns": ("Stream gap time", "Time of stream gaps in the window, over all streams."),
             "device_gap_ns": ("Gap time", "Time of device gaps in the window, over all devices."),
-            "launched_at_ns": ("Launched at", "Start of the launch call after the gap."),
+            "launched_at_ns": ("Launched at", "Start of the call that launched the next work."),
             "cause_ns": ("Cause time", "Device idle time of this cause in the gap."),
             "host_doing_ns": ("Host activity time", "Time of the host activity in the gap."),
         },
     ),
     define(
-        HERE,
+        WINDOW_WORDS,
         "ratio",
         {
-            "gap_ratio": ("Stream gap share", "Stream gap time divided by window and active streams."),
-            "device_gap_ratio": ("Gap share", "Gap time divided by window and active devices."),
-            "other_busy_ratio": ("Other streams busy", "Share of the gap with another stream of the device busy."),
+            "gap_ratio": ("Stream gap share", "Stream gap time divided by window length and active streams."),
+            "device_gap_ratio": ("Gap share", "Gap time divided by window length and active devices."),
+            "other_busy_ratio": (
+                "Other streams busy",
+                "Share of the gap while another stream is busy.",
+            ),
             "host_doing_ratio": ("Share of gap", "Host activity time divided by gap."),
         },
     ),
@@ -81,8 +84,11 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "host_doing": ("Host activity", "Longest innermost host event on the launching thread during the gap."),
-            "host_operator": ("In operator", "Operator around the longest host activity."),
+            "host_doing": (
+                "Host activity",
+                "Longest host activity on the launching thread during the gap.",
+            ),
+            "host_operator": ("In operator", "Operator around this host activity."),
         },
     ),
 )
@@ -176,7 +182,7 @@ class _Found(msgspec.Struct, frozen=True, eq=False):
         )  # fmt: skip
 
 
-@remembered
+@cached_by_argument
 def _all_gaps(trace: TraceTable) -> _Found:
     rows = covered_work(trace)
     rows = rows[stable_order(trace.track[rows])]
@@ -284,7 +290,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
         name="gaps",
         title="Gaps",
         columns=[
-            Column(_NEXT if key == "event" else METRICS.metric(key, window=HERE), hidden=key == "cause_key")
+            Column(_NEXT if key == "event" else METRICS.metric(key, window=WINDOW_WORDS), hidden=key == "cause_key")
             for key in _COLUMNS
         ],
         data=data,

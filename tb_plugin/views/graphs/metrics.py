@@ -13,7 +13,7 @@ METRICS = OF_LAUNCHES.adding(
             "captured_graph": ("Graph", "Recorded graph id, else #1, #2, ..."),
             "graph_way": ("Known by", "Main source of the graph's operators."),
             "graph_source": ("Source", "Capture trace with the operators."),
-            "graph_agreement": ("Matching nodes", "Nodes that match the capture, from the first one."),
+            "graph_agreement": ("Matching nodes", "Leading nodes that match the capture."),
             "refused_source": ("Recording", "Compared recording."),
             "refusal": ("First difference", "First mismatch with the recording."),
             "node_way": ("Known by", "Source of the node's operator or module."),
@@ -33,12 +33,12 @@ METRICS = OF_LAUNCHES.adding(
         {
             "graphs": ("Graphs", "Captured graphs with replays."),
             "replays": ("Replays", "Graph launches with device work."),
-            "graph_nodes": ("Nodes", "Kernels, copies and sets per replay."),
+            "graph_nodes": ("Nodes", "Kernels, copies and memsets per replay."),
             "graph_node": ("Node", "Position in the graph."),
             "node_replays": ("Replays", "Runs of the node."),
-            "node_repeat": ("Repeat", "Number of the inferred repeat with this node."),
+            "node_repeat": ("Repeat", "Number of the inferred repeat with the node."),
             "graph_repeats": ("Repeats", "Inferred repeats inside the graph, such as layers."),
-            "repeat_nodes": ("Nodes per repeat", "Length of a repeat."),
+            "repeat_nodes": ("Nodes per repeat", "Nodes in a repeat."),
         },
     ),
     define(
@@ -54,7 +54,7 @@ METRICS = OF_LAUNCHES.adding(
             "graph_launch_ns": ("Launches", "Host time of the graph launches."),
             "separate_launch_ns": (
                 "Launched separately",
-                "Median single launch times replayed work: estimated host time without graphs.",
+                "Estimated host time without graphs: median single launch time times replayed work.",
             ),
             "node_total_ns": ("Device time", "Device time of the node over all replays."),
             "node_mean_ns": ("Mean", "Device time divided by runs."),
@@ -67,7 +67,7 @@ METRICS = OF_LAUNCHES.adding(
             "replayed_ratio": ("Replayed", "Replay device time divided by all device time."),
             "graph_tied_ratio": (
                 "Matched to operators",
-                "Replay device time with known operators divided by replay device time.",
+                "Replay device time with known operators, divided by replay device time.",
             ),
             "node_share": ("Share", "Node device time divided by graph device time."),
             "repeat_ratio": ("In repeats", "Device time in repeats divided by graph device time."),

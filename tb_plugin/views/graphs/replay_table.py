@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.graphs.coverage import Tie, ties
+from tb_plugin.analysis.graphs.coverage import Tie, tie_of_rows
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import Replays, replays_of
 from tb_plugin.analysis.unrecorded_work import device_occupied
@@ -107,7 +107,7 @@ def _known(
         graph=replays.graph[every[keep]].astype(np.int64),
         node=replays.node[keep],
         dur_ns=trace.dur_ns[row],
-        tie=ties(trace, row)[2],
+        tie=tie_of_rows(trace, row)[2],
         operator=scopes.nearest(EventKind.OPERATOR)[scope],
         module=scopes.nearest(EventKind.MODULE, EventKind.ANNOTATION)[scope],
     )

@@ -244,7 +244,7 @@ def refusals_table(trace: TraceTable, account: Account) -> Frame:
     # A recording may be rejected twice: as a capture and as eager work.
     key = ("captured_graph", "refused_source", "refusal")
     columns = METRICS.columns(*data)
-    return Frame("graph_refusals", "Recordings that do not fit", columns, pa.table(data), key, "captured_graph")
+    return Frame("graph_refusals", "Recordings that do not match", columns, pa.table(data), key, "captured_graph")
 
 
 def _firsts(of: Int64, count: int) -> Int64:

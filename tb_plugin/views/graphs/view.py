@@ -21,15 +21,15 @@ from tb_plugin.views.graphs.tables import TIES, graphs_table, nodes_table, parts
 
 _TOLD: Mapping[Tie, str] = MappingProxyType(
     {
-        Tie.ANNOTATION: "Operators or regions recorded beside the work.",
+        Tie.ANNOTATION: "Operators or regions recorded with the device work.",
         Tie.CAPTURE: "Operators of the capture in this trace.",
-        Tie.CAPTURE_TRACE: "Operators of the capture, or an eager run, in another trace.",
-        Tie.EAGER: "Operators of the same kernels run without a graph in this trace.",
-        Tie.GRAPH: "Events around the graph launch only.",
-        Tie.NONE: "No events around the graph launch.",
+        Tie.CAPTURE_TRACE: "Operators of the capture, or of an eager run, in another trace.",
+        Tie.EAGER: "Operators that ran the same kernels without a graph in this trace.",
+        Tie.GRAPH: "Only events around the graph launch are known.",
+        Tie.NONE: "No events around the graph launch are known.",
     }
 )
-LITTLE_KNOWN = 0.5
+LOW_ATTRIBUTION_SHARE = 0.5
 """If less than this share of replayed device time has an operator, the page advises how to record more."""
 _CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
@@ -123,14 +123,20 @@ def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float 
         source = METRICS.figure("graph_source", trace.captured.source)
         text = "{graph_source} contains no captures and no device work, so it cannot name operators of replayed graphs."
         found.append(Notice("graphs.capture_empty", "medium", text, "Choose another capture, or none.", [source]))
-    elif known < LITTLE_KNOWN * device and not trace.captured.source:
-        text = "A replay runs no operators: they are those of the capture, which is not known here."
+    elif known < LOW_ATTRIBUTION_SHARE * device and not trace.captured.source:
+        text = "A replay runs no operators. They are known only from the capture, which is missing here."
         found.append(Notice("graphs.capture_missing", "low", text, trace.recorder.todo("capture_missing")))
     unlike = int((account.work.node == MISSING).sum())
     if unlike:
-        text = f"{unlike} pieces of work are of replays unlike the others of their graph: the table of nodes leaves them out."
+        text = (
+            f"{unlike} kernels, copies or memsets are in replays that differ from the others. The table of "
+            "nodes excludes them."
+        )
         found.append(Notice("graphs.unlike", "info", text, ""))
     if account.replays.untied:
-        text = f"{account.replays.untied} pieces of work of graphs say neither who launched them nor what belongs together."
+        text = (
+            f"{account.replays.untied} kernels, copies or memsets of graphs have no recorded launch, so their "
+            "replay is unknown."
+        )
         found.append(Notice("graphs.untied", "info", text, ""))
     return found

@@ -29,9 +29,10 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device`, `stack` (a `stack_number` for the curve; default: the one that grows most, else all), `at`, "
-            "`against` (numbers of events; the two moments after them are compared, in any order; default: the ends "
-            "of the first and the last step, or the whole history without steps)."
+            "`device`, `stack` (a `stack_number` for the curve; default: the stack that grows most, else "
+            "all), `at`, `against` (numbers of two events, in any order). The moments after both events are "
+            "compared. The default moments are the ends of the first and the last step, or the whole history "
+            "without steps."
         ),
         payloads=(
             "For memory snapshots. `answer` (Notices about `answer`), `summary` (Figures), `live` (Series, lines; "

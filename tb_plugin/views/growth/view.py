@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analysis.base import Params, Part, answer_view, int_param
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.growth import WARM_UP, growth_of, live_of, rise_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
@@ -118,7 +118,7 @@ def _answer(device: DeviceLevels, steps: Steps) -> Notice:
     stack = int(growth.stack[row])
     counted = int(growth.counted[row])
     text = "{allocation_line} grows by {step_growth_bytes} per step: {left_bytes} in {counted_steps} "
-    text += f"{noun(counted, 'step')}."
+    text += f"{plural(counted, 'step')}."
     figures = [
         METRICS.figure("allocation_line", stack_words(device.snapshot).line[stack].as_py() or NO_STACK),
         METRICS.figure("step_growth_bytes", float(growth.step_bytes[row])),
@@ -126,7 +126,7 @@ def _answer(device: DeviceLevels, steps: Steps) -> Notice:
         METRICS.figure("counted_steps", counted),
     ]
     if len(leaks) > 1:
-        text += " It is the largest of {growing_stacks} growing stacks."
+        text += " This is the largest of {growing_stacks} growing stacks."
         figures.append(METRICS.figure("growing_stacks", len(leaks)))
     return Notice(
         "growth",

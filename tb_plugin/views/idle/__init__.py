@@ -29,12 +29,12 @@ VIEW = ViewEntry(
     order=160,
     model=TRACE,
     traits=Traits(
-        "Time", phase_note="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",)
+        "Time", phase_note="Idle time is attributed to devices and steps, not to phases.", tables=("idle_causes",)
     ),
     missing=_missing,
     http=ViewText(
         payloads=(
-            "Causes of idle time in the selected steps: `summary` (Figures), `answer` (Notices), `steps` "
+            "Causes of idle time in the selected steps. `summary` (Figures), `answer` (Notices), `steps` "
             "(Series, stacked bars by cause; absent without recorded steps), `average_idle` (Breakdown: mean "
             "per step by cause), `idle_pieces` (Table)."
         ),

@@ -20,7 +20,7 @@ from tb_plugin.analysis.idle.host_activity import host_of
 from tb_plugin.analysis.idle.metrics import METRICS, TITLES, idle_slices, word_of
 from tb_plugin.analysis.metrics import CHOSEN_STEPS
 from tb_plugin.analysis.parallelism.roles import WORDS, Role, roles_of
-from tb_plugin.analysis.recomputation import recomputed
+from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -50,7 +50,9 @@ AGAIN = "computed again"
 # Longest first, per cause.
 LISTED = 200
 _NEXT = Metric("event", "Event", "count", "Timeline number of the event after the gap.")
-_BEGINS_IN = "Step in which it starts. None: it starts outside the selected steps; its full time counts."
+_BEGINS_IN = (
+    "Step in which the idle time starts. Empty if it starts outside the selected steps; its full time is included."
+)
 _COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "operator", "idle_line", "next_work")
 
 
@@ -185,7 +187,7 @@ def _average(idle: _Chosen) -> Breakdown:
     count = max(len(idle.label), 1)
     parts = idle_slices({cause: idle.total(cause) for cause in idle.causes}, CHOSEN_STEPS, "idle")
     shares = [structs.replace(part, value=part.value / count) for part in parts]
-    what = "" if len(idle.devices) == 1 else "all devices added up"
+    what = "" if len(idle.devices) == 1 else "sum over all devices"
     title = "Idle time of a step" if len(idle.label) > 1 else "Idle time by cause"
     return Breakdown("average_idle", title, what, "ns", idle.idle_ns / count, shares, "table")
 
@@ -196,7 +198,7 @@ def _series(idle: _Chosen) -> Series:
              sum((of[cause] for of in idle.by_step.values()), np.zeros(len(idle.label), np.int64)).tolist())
         for cause in idle.causes
     ]  # fmt: skip
-    what = "" if len(idle.devices) == 1 else "all devices added up"
+    what = "" if len(idle.devices) == 1 else "sum over all devices"
     return Series(
         "steps", "Idle time of the steps", what, METRICS.metric("step"), list(idle.label), lines, "stacked_bars"
     )
@@ -296,7 +298,7 @@ def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
 def _roles(trace: TraceTable, following: Int64) -> pa.Array:
     roles, words = roles_of(trace), {role: text for text, role in WORDS.items()}
     found = np.full(len(trace) + 1, MISSING, np.int64)
-    found[recomputed(trace).work] = len(words)
+    found[recomputations(trace).work] = len(words)
     found[roles.row] = roles.role
     texts = pa.array([*(words[role] for role in Role), AGAIN], pa.string())
     return texts.take(pa.array(found[following], mask=found[following] == MISSING))

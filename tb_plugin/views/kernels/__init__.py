@@ -35,9 +35,9 @@ VIEW = ViewEntry(
             "units), `kernels` (Table)."
         ),
         tables=(
-            "`kernels`, `kernels_by_launch`, `copies` (memcpy and memset with bytes and bandwidth); if the "
-            "profiler reports kernel facts also `kernels_by_type`, `kernels_by_type_shape` and `kernel_rows` "
-            "(the longest 100,000 kernels, each with its facts under `args.<name>`)."
+            "`kernels`, `kernels_by_launch`, `copies` (memcpy and memset with bytes and bandwidth). If the "
+            "profiler reports kernel facts, also `kernels_by_type`, `kernels_by_type_shape` and "
+            "`kernel_rows` (the longest 100,000 kernels, each with its facts under `args.<name>`)."
         ),
     ),
 )

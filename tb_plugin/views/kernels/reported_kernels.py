@@ -29,7 +29,7 @@ METRICS = SHARED.adding(
         "code",
         {
             "kernel_type": ("Type", "Reported kernel type."),
-            "core": ("Core", "Reported device core of the kernel."),
+            "core": ("Core", "Reported type of core that ran the kernel."),
             "kernel_shapes": ("Input shapes", "Reported input shapes of the kernel."),
         },
     )
@@ -77,7 +77,7 @@ def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
     return frames
 
 
-def cores(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
+def core_times(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
     """Returns the kernel time by kind of device core; None if not reported.
 
     If ``linked``, each slice links to the table by type and core.

@@ -16,7 +16,7 @@ from tb_plugin.analysis.graphs.attribution import is_eligible, operator_names
 from tb_plugin.analysis.kernel_classes import class_slices, class_time, classify_kernels, word_of
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
-from tb_plugin.analysis.phrases import capital
+from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
@@ -25,7 +25,7 @@ from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, Kernel
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
 from tb_plugin.views.kernels import VIEW
-from tb_plugin.views.kernels.reported_kernels import STATISTICS, cores, frames_of, statistics
+from tb_plugin.views.kernels.reported_kernels import STATISTICS, core_times, frames_of, statistics
 
 METRICS = SHARED.adding(
     define("", "code", {"direction": ("Direction", "Recorded copy direction.")}),
@@ -50,7 +50,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "bool",
         {
-            "uses_matrix_unit": ("Matrix units", "Use of matrix units, by the kernel's name."),
+            "uses_matrix_unit": ("Matrix units", "Use of matrix units, according to the kernel's name."),
         },
     ),
     define(
@@ -96,7 +96,7 @@ class Kernels(DeclaredView, entry=VIEW):
             payloads["types"] = donut(
                 "types", "Types", frames["kernels_by_type"], "total_ns", view="kernels", group="kernels_by_type"
             )
-        if by_core := cores(trace, kernels, linked="kernels_by_type" in frames):
+        if by_core := core_times(trace, kernels, linked="kernels_by_type" in frames):
             payloads["cores"] = by_core
         if units:
             payloads["matrix_unit"] = _matrix_unit(trace, kernels, units)
@@ -240,7 +240,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
     data["bandwidth"] = pa.array(bandwidth, mask=timed == 0)
     return _frame(
         "copies",
-        "Copies and sets",
+        "Copies and memsets",
         ["name", *(["direction"] if stated else []), "kind", *STATISTICS, "bytes", "bandwidth"],
         pa.table(data),
         ("name", "kind", "direction") if stated else ("name", "kind"),
@@ -260,7 +260,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(
-        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": capital(units)}
+        *present, hidden=hidden, share=("total_ns",), titles={"uses_matrix_unit": capitalized(units)}
     )
     order = [("total_ns", "descending"), *((key, "ascending") for key in row_key)]
     return Frame(name, title, shown, table.sort_by(order), row_key, "name", Sort("total_ns", True))
@@ -289,4 +289,4 @@ def _matrix_unit(trace: TraceTable, kernels: Int64, units: str) -> Breakdown:
         if ns or category != "rest"
     ]
     subtitle = METRICS.metric("uses_matrix_unit").definition
-    return Breakdown("matrix_unit", capital(units), subtitle, "ns", time.total_ns, slices, "donut")
+    return Breakdown("matrix_unit", capitalized(units), subtitle, "ns", time.total_ns, slices, "donut")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.lib.groupby import Groups, group, numbered
+from tb_plugin.lib.groupby import Groups, group, number_groups
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -60,7 +60,7 @@ class _Candidate(msgspec.Struct, frozen=True, eq=False):
     kernel_ns: int
 
 
-def repeats(trace: TraceTable, chosen: Bool) -> list[Repeat]:
+def repeated_sequences(trace: TraceTable, chosen: Bool) -> list[Repeat]:
     """Returns repeated sequences of the selected kernels, longest gap time first."""
     stream = _stream(trace, chosen)
     found: list[Repeat] = []
@@ -166,7 +166,7 @@ def _candidates(stream: _Stream) -> list[_Candidate]:
 def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
     """Returns the frequent sequences with one more kernel, built from pairs of overlapping shorter ones."""
     at = np.flatnonzero(stream.joined & (number[:-1] != MISSING) & (number[1:] != MISSING))
-    of, count = numbered(number[at] * (len(stream.row) + 1) + number[at + 1])
+    of, count = number_groups(number[at] * (len(stream.row) + 1) + number[at + 1])
     often = np.bincount(of, minlength=count) >= LEAST
     at, of = at[often[of]], (np.cumsum(often) - 1)[of[often[of]]]
     order = np.argsort(of, kind="stable")

@@ -18,7 +18,7 @@ from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Sort
-from tb_plugin.views.launches.repeated_sequences import Repeat, repeats
+from tb_plugin.views.launches.repeated_sequences import Repeat, repeated_sequences
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -90,7 +90,7 @@ def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
     return found
 
 
-def late(trace: TraceTable, launches: Launched) -> Frame:
+def late_launches(trace: TraceTable, launches: Launched) -> Frame:
     """Returns unusually late launches on an empty queue, longest latency first."""
     at = np.flatnonzero(launches.is_outlier)
     outliers = launches.of(at[np.lexsort((launches.row[at], -launches.latency_ns[at]))[:LATE_LISTED]])
@@ -134,7 +134,7 @@ def queues(trace: TraceTable, depths: list[Depth]) -> Frame:
 
 def sequences(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Frame:
     """Returns the repeated sequences of the selected kernels, longest gap time first."""
-    found = repeats(trace, chosen)
+    found = repeated_sequences(trace, chosen)
     first = np.array([each.first[0] for each in found], np.int64)
     last = np.array([each.rows[-1] for each in found], np.int64)
     kernel = np.array([each.kernel_ns for each in found], np.int64)

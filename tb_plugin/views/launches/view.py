@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.forest import Spans, outermost_of
-from tb_plugin.analysis.launches.launch_table import launched
+from tb_plugin.analysis.launches.launch_table import launch_table
 from tb_plugin.analysis.launches.queue_depth import queue_depths
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
@@ -26,28 +26,28 @@ from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Figure, Figures, Payload, Sort, Table, View
 from tb_plugin.views.launches import VIEW
 from tb_plugin.views.launches.summary import launch_facts, launch_payloads, totals
-from tb_plugin.views.launches.tables import by_kernel, by_operator, late, queues, sequences
+from tb_plugin.views.launches.tables import by_kernel, by_operator, late_launches, queues, sequences
 
 METRICS = SHARED.adding(
     define(
         CHOSEN,
         "ns",
         {
-            "device_idle_ns": ("Device idle", "Host self time of the calls with all streams idle."),
+            "device_idle_ns": ("Device idle", "Host self time of the calls while all streams are idle."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "launched": ("Launched", "Kernels, copies and sets launched by the calls."),
+            "launched": ("Launched", "Kernels, copies and memsets launched by the calls."),
         },
     ),
     define(
         "",
         "code",
         {
-            "caller_phase": ("Phase", "Innermost annotation at the call start, without steps."),
+            "caller_phase": ("Phase", "Innermost annotation around the call start, except steps."),
             "caller_frame": (
                 "Python line",
                 "Python line of the call, outside the framework if possible.",
@@ -117,7 +117,7 @@ class Launches(DeclaredView, entry=VIEW):
 
 
 def _launches(trace: TraceTable, selection: Selection) -> Part:
-    every = launched(trace, selection.steps)
+    every = launch_table(trace, selection.steps)
     chosen = every.of(selection.rows[every.call])
     at = chosen_steps(trace, selection.steps)
     depths = queue_depths(trace, union(trace.steps.start_ns[at], trace.steps.end_ns[at]))
@@ -125,7 +125,7 @@ def _launches(trace: TraceTable, selection: Selection) -> Part:
     frames = (
         by_operator(trace, chosen),
         by_kernel(trace, chosen),
-        late(trace, chosen),
+        late_launches(trace, chosen),
         queues(trace, depths),
         sequences(trace, selection.rows),
     )

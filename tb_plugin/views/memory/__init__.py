@@ -27,10 +27,11 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device` (such as `cuda:0`; default of the page: the first accelerator, of tables: all), `start_ns`, "
-            "`end_ns` (within the selected steps), `at_ns` (moment of `memory_peak` and the bars; default: the "
-            "peak), `width` (columns of the curves, default 800), `allocator` (for `allocator_curve`; default: "
-            "reserved memory of each allocator), `zeros` (1: include components that never held memory)."
+            "`device` (such as `cuda:0`; default: the first accelerator, for tables all devices), "
+            "`start_ns`, `end_ns` (within the selected steps), `at_ns` (moment of `memory_peak` and the "
+            "bars, default the peak), `width` (columns of the curves, default 800), `allocator` (for "
+            "`allocator_curve`; default: reserved memory of each allocator), `zeros` (1 includes components "
+            "that never had memory)."
         ),
         payloads=(
             "`summary` (Figures), `curve` (Series, lines; null between selected steps that are not adjacent), "

@@ -35,18 +35,19 @@ SURE_STEADY = 0.9
 
 LEAK = Check(
     "memory_growth",
-    detects="Every step leaves unreleased blocks of one operator, module and line.",
-    threshold="64 KiB per step or more (`growth_bytes`, `growth_blocks`); the smallest step leaves half of the largest.",
+    detects="Every step leaves unreleased blocks from one operator, module and line.",
+    threshold="At least 64 KiB per step (`growth_bytes`, `growth_blocks`). The smallest step leaves at least "
+    "half of the largest.",
     severity="Low if `growth_confidence` is low, else medium.",
     notes=f"""
-        `growth_steps` steps are compared. The last step does not count: it may still need its blocks. From
-        {SURE_STEPS} steps on, the first one does not count either: it allocates lasting memory. {MIN_STEPS} steps
-        are needed.
+        `growth_steps` steps are compared. The last step is excluded, because it may still need its blocks. From
+        {SURE_STEPS} steps on, the first step is also excluded, because it allocates lasting memory. At least {MIN_STEPS}
+        steps are needed.
 
-        Blocks that replace older memory, as in a queue, are no growth. There are two signs of this. Half as many bytes
-        from before the trace were released, and allocated memory grew by less than half. Or a similar block outlived
-        its step and was released after at least the age of the oldest remaining one. A queue that is longer than the
-        trace still looks like a leak.
+        Blocks that replace older memory, as in a queue, are not growth. There are two signs of this. First, half as
+        many bytes from before the trace were released, and allocated memory grew by less than half. Second, a similar
+        block outlived its step and was released after at least the age of the oldest remaining block. A queue that is
+        longer than the trace still looks like a leak.
 
         The finding names the operator, module and line that grow most (`owner_growth_bytes`). `growth_confidence` is
         high from {SURE_STEPS} compared steps on if the smallest growth is 90 % of the largest. It is medium from
@@ -56,9 +57,9 @@ LEAK = Check(
 CACHE = Check(
     "memory_cache",
     detects="A cache is filled and never emptied.",
-    threshold="One operator, module and line keeps blocks of the first step and of two later ones, more than it releases.",
+    threshold="One operator, module and line retains blocks of the first and two later steps, and more than it releases.",
     severity="Low.",
-    notes="Measured like `memory_growth`, but not a leak. `cache_bytes` is its size when the last step starts.",
+    notes="A cache is measured like `memory_growth`, but is not a leak. `cache_bytes` is its size when the last step starts.",
 )
 
 

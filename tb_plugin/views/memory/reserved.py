@@ -37,13 +37,14 @@ VARYING_SHARE = 0.1
 CHECK = Check(
     "memory_fragmentation",
     detects="Much of the reserved memory is never allocated, even while reserved memory is at its peak.",
-    threshold=f"`unused_reserved_bytes` is {percent(UNUSED_SHARE)} of the peak or more (`unused_reserved_ratio`).",
-    severity=f"Medium if the peak is {percent(NEAR)} of the device or more, else low.",
+    threshold=f"`unused_reserved_bytes` is at least {percent(UNUSED_SHARE)} of the peak (`unused_reserved_ratio`).",
+    severity=f"Medium if the peak is at least {percent(NEAR)} of the device memory, else low.",
     notes="""
-        `fragmentation_cause` is the first of these. *Reserved before*: an earlier higher peak, and the cache has not
-        shrunk since. *Changing sizes* (`varying_sizes_ratio`) or *gaps between blocks* (`distinct_sizes`): reserved
-        memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were free. *One large block*: it
-        last grew for a block of half of the unused bytes or more. Else *more than was requested*.
+        `fragmentation_cause` is the first of these that applies. *Reserved before*: an earlier higher peak, and the
+        cache has not shrunk since. *Changing sizes* (`varying_sizes_ratio`) or *gaps between blocks*
+        (`distinct_sizes`): reserved memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were
+        free. *One large block*: it last grew for a block of at least half of the unused bytes. Otherwise *more than was
+        requested*.
     """,
     cases=("before", "shapes", "sizes", "large", "other"),
 )
@@ -126,7 +127,7 @@ CAUSES = {
 def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: int) -> tuple[str, str, list[Figure]]:
     growth = _growth(device, scene.window, peak)
     if growth.last == MISSING:
-        return "before", "It was reserved earlier for a higher peak, and the cache has not shrunk since.", []
+        return "before", "The memory was reserved earlier for a higher peak, and the cache has not shrunk since.", []
     if growth.beside_free_bytes >= MIN_GAP_GROWTH_SHARE * unused:
         grown = (
             "The allocator requested more memory from the driver {gap_growths} times ({gap_growth_bytes}), although enough "
@@ -146,9 +147,12 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
     requested = max(int(device.bytes[growth.last]), 0)
     if requested >= MIN_GAP_GROWTH_SHARE * unused:
         who = operator_and_place(scene, int(device.record[growth.last]))
-        text = f"It last grew for one block of {{block_bytes}}, by {sentence_of(who)}: no free gap was large enough."
+        text = (
+            f"Reserved memory last grew for one block of {{block_bytes}}, by {sentence_of(who)}: no free gap "
+            "was large enough."
+        )
         return "large", text, [METRICS.figure("block_bytes", requested), *who]
-    return "other", "It grew by more than the recorded requests.", []
+    return "other", "Reserved memory grew by more than the recorded requests.", []
 
 
 def varying_share(steps: StepBlocks) -> float:

@@ -19,7 +19,7 @@ from tb_plugin.analysis.memory.tables import Scene, hidden_of
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.lib.intervals import Ranges
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -37,7 +37,7 @@ MIN_CALLS_SHARE = 0.5
 MIN_CALLS = 3
 
 
-@remembered
+@cached_by_argument
 def shaped_operator(trace: TraceTable) -> Int32:
     """Returns, for each row, the row itself or the innermost enclosing operator that has an input shape; -1 = none.
 
@@ -160,9 +160,10 @@ def _rows(trace: TraceTable, device: Device, of: Varying, schema: pa.Schema) -> 
 CHECK = Check(
     "memory_shapes",
     detects="Input shapes that change from step to step cause driver calls for memory.",
-    threshold=f"{MIN_CALLS} driver calls or more, {percent(MIN_CALLS_SHARE)} of their time or more (`varying_calls_ratio`).",
+    threshold=f"At least {MIN_CALLS} driver calls with at least {percent(MIN_CALLS_SHARE)} of their time "
+    "(`varying_calls_ratio`).",
     severity="Low.",
-    notes="It needs recorded shapes.",
+    notes="The check needs recorded shapes.",
 )
 
 

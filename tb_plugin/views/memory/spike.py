@@ -30,10 +30,11 @@ MAX_TRIED_BLOCKS = 4
 CHECK = Check(
     "memory_spike",
     detects="One temporary block causes the peak.",
-    threshold=f"Without it and similar blocks, the peak is {percent(SPIKE_SHARE)} lower or more (`peak_drop_ratio`).",
-    severity=f"Medium if the peak is {percent(NEAR)} of the device or more, else low.",
+    threshold=f"Without this and similar blocks, the peak would be at least {percent(SPIKE_SHARE)} lower "
+    "(`peak_drop_ratio`).",
+    severity=f"Medium if the peak is at least {percent(NEAR)} of the device memory, else low.",
     notes=f"""
-        A block is temporary if it lives for {percent(SHORT_LIFE)} of a mean step or less (without steps: of the
+        A block is temporary if it lives for at most {percent(SHORT_LIFE)} of a mean step (without steps: of the
         recording). Similar blocks have the same size, operator, module and line. `peak_without_bytes` is the peak
         without them. If other temporary blocks are live at the peak as well, there is no finding.
     """,

@@ -65,7 +65,7 @@ def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Nu
     return {f"memory.{device.name}.{key}": value for key, value in facts.items()}
 
 
-def has_levels_only(device: Device) -> bool:
+def lacks_events(device: Device) -> bool:
     """Returns whether the trace contains memory levels of the device but no allocations."""
     return device.has_totals and not device.bytes.any()
 
@@ -73,7 +73,7 @@ def has_levels_only(device: Device) -> bool:
 def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
     """Returns the headline figures of a device."""
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
-    if has_levels_only(device):
+    if lacks_events(device):
         whose = "machine" if device.is_host else "device"
         figures = [
             METRICS.figure("in_use_bytes", facts["peak_allocated_bytes"], note="by all programs"),
@@ -207,7 +207,7 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
     missing = [
         text for text, there in (("totals", device.has_totals), ("addresses", device.has_addresses)) if not there
     ]
-    if has_levels_only(device):
+    if lacks_events(device):
         whose = "the machine" if device.is_host else "the device"
         notices.append(
             Notice(

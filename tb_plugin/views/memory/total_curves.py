@@ -17,8 +17,8 @@ from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import hidden_of
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.extra_columns import ONLY_RELEASED, AllocatorTotals
+from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.model.trace.extra_columns import RELEASE_WITHOUT_ALLOCATION, AllocatorTotals
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Figures, Line, Metric, Series, Sort
@@ -58,13 +58,13 @@ class Totals(msgspec.Struct, frozen=True, eq=False):
         return most, int(times[every == most].min())
 
 
-@remembered
+@cached_by_argument
 def totals_of(trace: TraceTable) -> tuple[Totals, ...]:
     """Returns the totals of each allocator, sorted by device, then largest reserved total first."""
     return tuple(_totals(trace, trace.totals))
 
 
-@remembered
+@cached_by_argument
 def components_of(trace: TraceTable) -> tuple[Totals, ...]:
     """Returns the totals of each software component, by device."""
     return tuple(_totals(trace, trace.components))
@@ -125,7 +125,7 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
     found = [(one, peak) for one, peak in found if zeros or peak[0] != 0]
     found.sort(key=lambda pair: (pair[1][0] is None, -(pair[1][0] or 0)))
     rows = [one for one, _ in found]
-    released = [int((one.levels["reserved"] == ONLY_RELEASED).sum()) if one.levels else 0 for one in rows]
+    released = [int((one.levels["reserved"] == RELEASE_WITHOUT_ALLOCATION).sum()) if one.levels else 0 for one in rows]
     data = {
         "component": pa.array([one.name for one in rows], pa.large_string()),
         "device": pa.array([one.device for one in rows], pa.string()),
@@ -151,7 +151,7 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
 def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
     """Returns the number of components, of those that used no memory, and of those that only released memory."""
     peaks = [one.peak("reserved", window)[0] for one in every]
-    only = sum(bool(one.levels) and bool((one.levels["reserved"] == ONLY_RELEASED).all()) for one in every)
+    only = sum(bool(one.levels) and bool((one.levels["reserved"] == RELEASE_WITHOUT_ALLOCATION).all()) for one in every)
     zero = sum(peak == 0 for peak in peaks)
     return Figures(
         "component_counts",

@@ -32,7 +32,7 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.intervals import intersect
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Payload, Series, Table, View
@@ -101,7 +101,7 @@ class Memory(DeclaredView, entry=VIEW):
         frames |= stated.frames
         changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
         # Without recorded blocks these tables would be empty.
-        is_bare = all(map(summary.has_levels_only, devices)) and (devices or stated.frames)
+        is_bare = all(map(summary.lacks_events, devices)) and (devices or stated.frames)
         tables = [] if is_bare else ["memory_operators", *changing]
         return Part(seen.coverage, facts, frames, payloads, (*payloads, *tables, *stated.frames))
 
@@ -135,14 +135,14 @@ class _Prepared(msgspec.Struct, frozen=True, eq=False):
     calls: DriverCalls
 
 
-@remembered
+@cached_by_argument
 def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table]:
     owners, devices = owners_of(trace), allocators_of(trace)
     origins = origins_of(trace, owners)
     return owners, origins, devices, every_block(trace, owners, origins, devices)
 
 
-@remembered
+@cached_by_argument
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
     """Returns the results for ``params``, which may only contain the steps and ``_WINDOW``. Raises BadRequest."""
     owners, origins, every, blocks = _records(trace)

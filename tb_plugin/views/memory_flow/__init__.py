@@ -14,8 +14,9 @@ VIEW = ViewEntry(
     traits=Traits("Memory", phase_note="A memory flow has no phases.", tables=("tensors_at", "flow_producers")),
     http=ViewText(
         parameters=(
-            "`start_ns`, `end_ns` (range of time), `low`, `high` (range on the address axis of `flow`), `at_ns` "
-            "(moment of figures and tables; default: the peak), `width` (columns of the curve, default 800)."
+            "`start_ns`, `end_ns` (range of time), `low`, `high` (range on the address axis of `flow`), "
+            "`at_ns` (moment of figures and tables, default the peak), `width` (columns of the curve, "
+            "default 800)."
         ),
         payloads=(
             "For `memory_flow.svg`. `answer` (Notices), `summary` (Figures), `curve` (Series, lines), `flow` "

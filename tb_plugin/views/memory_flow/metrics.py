@@ -36,7 +36,7 @@ METRICS = SHARED.adding(
         "bytes",
         {
             "tensor_bytes": ("Size", "Bytes from the first element to the last."),
-            "flow_used_bytes": ("In use", "Bytes of all addresses with a tensor; shared bytes count once."),
+            "flow_used_bytes": ("In use", "Bytes used by tensors; shared bytes count once."),
             "flow_sum_bytes": ("Sum of sizes", "Sum of live tensor sizes."),
             "flow_most_shared_bytes": ("Peak shared", "Largest sum of sizes minus bytes in use."),
             "flow_peak_bytes": ("Peak", "Largest bytes in use."),

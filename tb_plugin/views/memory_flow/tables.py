@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.snapshot.labels import address_texts
 from tb_plugin.lib.intervals import measure_by
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.memory_flow import MemoryFlow
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
@@ -57,7 +57,7 @@ def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
     return measure_by(of, flow.address[rows], flow.address[rows] + flow.size[rows], count)
 
 
-@remembered
+@cached_by_argument
 def all_tensors_frame(flow: MemoryFlow) -> Frame:
     """Returns all tensors. The table does not depend on the selected part."""
     return tensors_frame(flow, np.arange(len(flow)), "tensors", "All tensors")

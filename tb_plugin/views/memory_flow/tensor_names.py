@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.memory_flow import MemoryFlow
 
 Int64 = npt.NDArray[np.int64]
@@ -26,7 +26,7 @@ class Origins(msgspec.Struct, frozen=True, eq=False):
     operator: Int64
 
 
-@remembered
+@cached_by_argument
 def origins_of(flow: MemoryFlow) -> Origins:
     """Returns producers and operators of all tensors. The texts are sorted by bytes times lifetime, largest first."""
     used = np.unique(flow.name)

@@ -13,7 +13,7 @@ from tb_plugin.analysis.base import (
     answer_view,
     int_param,
 )
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.curve import WIDTH
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.memory_flow import MemoryFlow, levels_of
@@ -111,7 +111,7 @@ def _answer_of(flow: MemoryFlow) -> Notices:
     parts = ["{producer_moment_bytes} made by {tensor_producer}"] if named[most] and by[most] else []
     parts += ["{unnamed_bytes} in unnamed tensors"] if unnamed else []
     text = "Memory use peaks at {flow_peak_time_ns}: {flow_peak_bytes} in {flow_peak_tensors} "
-    text += f"{noun(len(alive), 'tensor')}, of which {' and '.join(parts)}."
+    text += f"{plural(len(alive), 'tensor')}, of which {' and '.join(parts)}."
     figures = [
         METRICS.figure("flow_peak_time_ns", at),
         METRICS.figure("flow_peak_bytes", int(levels.used[levels.peak])),
@@ -131,7 +131,7 @@ def _data_notices(flow: MemoryFlow) -> Notices:
             Notice(
                 "flow_not_released",
                 "info",
-                f"{{flow_unreleased}} {noun(unreleased, 'tensor was', 'tensors were')} not released during recording; "
+                f"{{flow_unreleased}} {plural(unreleased, 'tensor was', 'tensors were')} not released during recording; "
                 "the chart draws them to its end.",
                 "",
                 [METRICS.figure("flow_unreleased", unreleased)],

@@ -34,7 +34,8 @@ VIEW = ViewEntry(
         payloads=(
             "`tree` (Tree), `data_quality` (Notices: the part of the backward pass without a module; absent "
             "without any), `replayed` (Breakdown: how modules of replayed graphs were matched; absent "
-            "without any), `modules` (Table); without module calls only `compiled` (Table)."
+            "without any), `modules` (Table). Without module calls, the answer contains only `compiled` "
+            "(Table)."
         ),
         tables=(
             "`modules` (per module, over all its calls), `compiled` (compiled code by region; absent without any)."

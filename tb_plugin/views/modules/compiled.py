@@ -16,7 +16,7 @@ from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost
+from tb_plugin.model.trace.tree import innermost_at
 from tb_plugin.payloads import Sort
 from tb_plugin.views.modules.metrics import METRICS
 
@@ -59,7 +59,7 @@ def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> 
         code=every.code[at],
         graph=every.graph[at],
         backward=every.backward[at],
-        owner=innermost(track, start, end, parent, trace.track[row], trace.start_ns[row]),
+        owner=innermost_at(track, start, end, parent, trace.track[row], trace.start_ns[row]),
         wrapper=wrapped_calls(trace, modules.row[ran], parent),
     )
 

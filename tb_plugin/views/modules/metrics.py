@@ -35,7 +35,10 @@ METRICS = SHARED.adding(
         "count",
         {
             "backward_apart": ("Without module", "Backward operators without a module."),
-            "backward_apart_untied": ("Unmatched", "Those without a known forward operator."),
+            "backward_apart_untied": (
+                "Unmatched",
+                "Backward operators without module or known forward operator.",
+            ),
         },
     ),
 )

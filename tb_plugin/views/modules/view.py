@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.compiled.graph_breaks import number_of
-from tb_plugin.analysis.forest import NODES_SENT, Forest, cut, preorder
+from tb_plugin.analysis.forest import NODES_SENT, Forest, preorder, truncate_tree
 from tb_plugin.analysis.graphs.attribution_payload import attribution_shares
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called, HostCalls, UnmatchedBackward, host_calls, sums_of
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -123,8 +123,8 @@ def _columns(calls: HostCalls) -> list[str]:
 
 def _apart_notice(apart: UnmatchedBackward) -> Notice:
     figures = [METRICS.figure("backward_apart", apart.operators), METRICS.figure("backward_apart_ns", apart.host_ns)]
-    who = noun(apart.operators, "backward operator counts", "backward operators count")
-    text = f"{{backward_apart}} {who} for no module ({{backward_apart_ns}} on the host): "
+    who = plural(apart.operators, "backward operator is attributed", "backward operators are attributed")
+    text = f"{{backward_apart}} {who} to no module ({{backward_apart_ns}} on the host): "
     if apart.untied < apart.operators:
         text += "the forward operator ran outside modules"
     if 0 < apart.untied < apart.operators:
@@ -176,7 +176,7 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
     # Calls that only exist in captures come last, in their own order.
     first = np.where(calls.is_replayed, len(trace) + np.arange(len(calls.row)), calls.row)[nodes.first]
     order = preorder(parent, -np.concatenate((first, regions.first)).astype(np.int64))  # in order of execution
-    order, above_of = cut(order, parent, NODES_SENT)
+    order, above_of = truncate_tree(order, parent, NODES_SENT)
     names = [
         module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
         for name, repeats in zip(calls.name[nodes.first], again[nodes.first].tolist(), strict=True)

@@ -20,7 +20,7 @@ from tb_plugin.analysis.graphs.attribution_payload import REPLAYED, attribution_
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.operator_calls import Calls, operator_calls, reported_calls
-from tb_plugin.analysis.phrases import capital
+from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group, ratio, shares
@@ -301,7 +301,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
     hidden += ("core_eligible", "core_self_ns", "core_total_ns", "core_total_ratio")
     hidden += ("matrix_self_ratio",) if shown.cores else ()
     share = tuple(key for key in keys if key in ("device_self_ns", "host_self_ns"))
-    units, cores = capital(shown.units), shown.cores
+    units, cores = capitalized(shown.units), shown.cores
     titles = {
         "matrix_eligible": f"{units} eligible",
         "matrix_self_ratio": f"{units} self",
@@ -326,7 +326,7 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
 def _left_out(calls: Calls) -> Figures:
     runtime, own = int(calls.runtime_self_ns.sum()), int(calls.host_self_ns.sum())
     figures = [METRICS.figure("runtime_self_ns", runtime), METRICS.figure("runtime_ratio", runtime / (runtime + own))]
-    return Figures("left_out", "Host self leaves out", "", figures)
+    return Figures("left_out", "Excluded from host self", "", figures)
 
 
 def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:

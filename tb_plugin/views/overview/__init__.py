@@ -17,22 +17,22 @@ VIEW = ViewEntry(
     http=ViewText(
         payloads=(
             "`headline` (Figures), `largest_costs` (Notices about `answer`: the sentence about the program's "
-            "limit; its figure `limit` is the word for it), `steps` (Series, stacked bars; absent without "
-            "recorded steps), `average_step` (Breakdown; absent if reported kernels are missing), "
-            "`outside_steps` (Figures; absent if negligible), `findings` (Notices, as in `findings`, also "
-            "with `without`), `left_out` (Figures: the number of dismissed findings; absent without any), "
+            "limit, and its name as figure `limit`), `steps` (Series, stacked bars; absent without recorded "
+            "steps), `average_step` (Breakdown; absent if reported kernels are missing), `outside_steps` "
+            "(Figures; absent if negligible), `findings` (Notices; as in the view `findings`, also with "
+            "`without`), `left_out` (Figures: the number of dismissed findings; absent without any), "
             "`device_time_<id>` (Breakdown, one per device), `device_steps_<id>` (Breakdown: the mean step "
             "on the device; for NPUs), `device_idle_<id>` (Breakdown: its idle time by cause; absent without "
             "idle time), `device_classes_<id>` (Breakdown: compute time by kernel class), "
-            "`device_cores_<id>` (Breakdown: kernel time by kind of core, if reported), `device_<id>` "
+            "`device_cores_<id>` (Breakdown: kernel time by type of core, if reported), `device_<id>` "
             "(Figures, one per device), `trace_health` (Figures), `configuration` (Figures), `data_quality` "
             "(Notices). Traces with only ranges have `headline`, `largest_costs`, `trace_health`, "
             "`configuration` and `data_quality`."
         ),
         tables=(
-            "`steps`; for NPUs `steps_of_devices` and `stated_steps` (reported step times, empty without "
-            "any); for traces with only ranges `longest_ranges`, `busiest_threads`, `operations` (absent "
-            "without any)."
+            "`steps`. For NPUs, also `steps_of_devices` and `stated_steps` (reported step times, empty "
+            "without any). For traces with only ranges, also `longest_ranges`, `busiest_threads`, "
+            "`operations` (absent without any)."
         ),
     ),
 )

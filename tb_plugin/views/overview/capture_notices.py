@@ -26,7 +26,7 @@ def _partial(trace: TraceTable) -> list[Notice]:
             "low",
             f"The profiler lost events: only the first {agreeing:,} of {nodes:,} nodes in {{affected}} replayed graphs match "
             "{capture}.",
-            "Nodes after a lost one have no operator. Record capture and replays again.",
+            "Nodes after a lost event have no operator. Record the capture and the replays again.",
             [
                 METRICS.figure("capture", trace.captured.source if sources else source),
                 METRICS.figure("affected", len(agreements), "Graphs"),

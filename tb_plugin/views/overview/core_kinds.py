@@ -12,10 +12,10 @@ from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.core_frequency import core_frequency
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.analysis.metrics import WHOLE, define
+from tb_plugin.analysis.metrics import FULL_TRACE, define
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import intersect, measure, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -26,12 +26,12 @@ Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULE.adding(
     define(
-        WHOLE,
+        FULL_TRACE,
         "ns",
         {"core_ns": ("Cores", "Kernel time on this core type; concurrent kernels add up.")},
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "hertz",
         {"core_hertz": ("Core frequency", "Mean frequency during non-communication kernels.")},
     ),
@@ -44,7 +44,7 @@ _COLOURS = 10
 _SLUG = re.compile(r"[^a-z0-9]+")
 
 
-@remembered
+@cached_by_argument
 def core_time(trace: TraceTable, device: int) -> dict[str, int]:
     """Returns the kernel time of a device by kind of core, longest first, in nanoseconds; empty if not reported.
 
@@ -121,7 +121,7 @@ def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
 
 def frequency_figures(trace: TraceTable, device: int) -> list[Figure]:
     """Returns ``frequency_of`` as figures for the device card."""
-    return [METRICS.figure(key, value, window=WHOLE) for key, value in frequency_of(trace, device).items()]
+    return [METRICS.figure(key, value, window=FULL_TRACE) for key, value in frequency_of(trace, device).items()]
 
 
 def core_facts(trace: TraceTable, device: int) -> dict[str, Number]:

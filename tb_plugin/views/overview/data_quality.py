@@ -63,8 +63,12 @@ _READING: dict[str, tuple[str, Severity, str]] = {
         "Numbers exclude these events. Record again if they matter.",
     ),
     "quarantined": ("events_quarantined", "medium", "Numbers and time ranges exclude these events."),
-    "repaired": ("events_repaired", "low", "These events count like all others; a name may differ from the original."),
-    "unknown": ("unknown_category", "info", "They appear on the timeline and in no sum."),
+    "repaired": (
+        "events_repaired",
+        "low",
+        "These events are included in all numbers. Their names may differ from the original.",
+    ),
+    "unknown": ("unknown_category", "info", "They appear on the timeline but are not part of any sum."),
     "note": ("reading_note", "info", "No action needed."),
 }
 
@@ -160,7 +164,7 @@ def _clipped(trace: TraceTable) -> list[Notice]:
                 "streams ran other work."
             ),
             (
-                "These durations overflowed in the profiler. All numbers end them at the next event of the "
+                "These durations overflowed in the profiler. In all numbers they end at the next event of the "
                 "stream; the event panel shows the recorded duration."
             ),
             _count(len(cut.row)),
@@ -178,7 +182,7 @@ def _issue(issue: Issue) -> Notice:
 
 def _rules(issue: Issue) -> Notice:
     text = issue.text.replace("{", "(").replace("}", ")")
-    todo = "This line is ignored. Fix it and restart: the rules are read once."
+    todo = "This line is ignored. Fix it and restart: the rules are read only at start."
     return _notice(RULES, "medium", text, todo, _count(issue.count))
 
 
@@ -193,7 +197,7 @@ def _unfinished(issue: Issue) -> Notice:
         "medium",
         (
             "{affected} ranges have no end, for example because the recording stopped. They are extended to "
-            "the end of the trace, or to the next range if a thread has very many."
+            "the end of the trace, or to the next range if a thread has very many ranges."
         ),
         "Their durations are upper bounds, and they appear nested in earlier ranges.",
         _count(issue.count, "Ranges"),
@@ -207,7 +211,7 @@ def _lost_recording(issue: Issue) -> Notice:
 
 
 def _legacy(issue: Issue) -> Notice:
-    todo = "They appear on the timeline and in no sum."
+    todo = "They appear on the timeline but are not part of any sum."
     return _notice("unknown_category", "medium", "{affected} " + issue.text + ".", todo, _count(issue.count))
 
 
@@ -233,7 +237,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 _notice(
                     "device_events_missing",
                     "high",
-                    "The trace names a device but contains no kernel, copy or set.",
+                    "The trace names a device but contains no kernels, copies or memsets.",
                     trace.recorder.todo("device_events_missing"),
                 )
             )
@@ -269,10 +273,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
             _notice(
                 "external_ids_disagree",
                 "info",
-                (
-                    "The external id of {affected} device events names a different operator than the one around the "
-                    "launch."
-                ),
+                ("For {affected} device events, the external id does not match the operator around the launch."),
                 trace.recorder.todo("external_ids_disagree"),
                 _count(trace.external_disagreements),
             )
@@ -283,7 +284,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
 def _why_without(trace: TraceTable, rows: Int64) -> str:
     dur = trace.dur_ns[rows]
     if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
-        return f"Most of it belongs to graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
+        return f"Most of it comes from graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
     return "It is counted in the row (no operator): launches from graphs, custom extensions or direct runtime calls."
 
 
@@ -310,8 +311,8 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
                 "device_numbers_unmatched",
                 "info",
                 (
-                    "Kernels and allocator events number {affected} devices differently, and the file does not say "
-                    "which is which."
+                    "Kernels and allocator events number {affected} devices differently, and the file does not show "
+                    "how the numbers correspond."
                 ),
                 "Both are shown as recorded; checks against the memory size are off.",
                 _count(len(unknown), "Devices"),
@@ -336,7 +337,8 @@ def _steps(trace: TraceTable) -> list[Notice]:
             _notice(
                 "steps_missing",
                 "medium",
-                f"The trace has no steps: the whole recording counts as one.{_UNANSWERED.get(trace.steps.unanswered, '')}",
+                "The trace has no steps: the whole recording is treated as one "
+                f"step.{_UNANSWERED.get(trace.steps.unanswered, '')}",
                 trace.recorder.todo(
                     _SERVER_STEPS if name_matches(trace, trace.recorder.iterating).any() else "steps_missing"
                 ),
@@ -363,7 +365,7 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
         _notice(
             "server_steps_unread",
             "medium",
-            f"{{affected}} names of {framework} mark steps in an unknown form: {{unread_mark}}.",
+            f"{{affected}} step names of {framework} have an unknown form: {{unread_mark}}.",
             trace.recorder.todo(_SERVER_STEPS),
             _count(len(found)),
             METRICS.figure("unread_mark", str(found[0].as_py())),
@@ -407,7 +409,7 @@ def _options(trace: TraceTable) -> list[Notice]:
     return [notice for notice in notices if trace.recorder.todo(notice.rule)]  # other profilers lack these options
 
 
-def crossings(trace: TraceTable) -> int:
+def crossing_count(trace: TraceTable) -> int:
     """Returns the number of host events that partially overlap another event of their thread.
 
     Python calls are excluded.
@@ -418,7 +420,7 @@ def crossings(trace: TraceTable) -> int:
 
 
 def _structure(trace: TraceTable) -> list[Notice]:
-    crossing = crossings(trace)
+    crossing = crossing_count(trace)
     if not crossing:
         return []
     return [
@@ -450,7 +452,7 @@ def _phases(trace: TraceTable) -> list[Notice]:
             "phases_deep",
             "low",
             "Annotations nested too deeply for device time: {affected}.",
-            "Phases shows their calls and host time, but no device time. They cannot be selected as a phase.",
+            "The view Phases shows their calls and host time, but no device time. They cannot be selected as a phase.",
             _count(deep, "Annotations"),
             view="phases",
         )

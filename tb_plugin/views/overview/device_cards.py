@@ -13,9 +13,9 @@ from tb_plugin.analysis.device_time import DeviceRatios, DeviceTime, compute_by_
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.metrics import idle_slices, word_of
 from tb_plugin.analysis.kernel_classes import class_slices
-from tb_plugin.analysis.phrases import counted
+from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.lib.isolation import Isolation
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Breakdown, Payload, Slice
@@ -87,7 +87,7 @@ def cards_of_devices(
 
 def _summed_steps(trace: TraceTable) -> str:
     count = len(trace.steps.label) if trace.steps.recorded else 0
-    return f"sum of {counted(count, 'step')} and the time outside" if count else "sum over the recording"
+    return f"sum of {count_with_noun(count, 'step')} and the time outside" if count else "sum over the recording"
 
 
 def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
@@ -123,12 +123,12 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     )
 
 
-@remembered
+@cached_by_argument
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
     """Returns the idle time of a device by cause, from its first to its last work, in nanoseconds."""
-    from tb_plugin.analysis.idle.account import worked
+    from tb_plugin.analysis.idle.account import work_span
 
-    start, end = worked(trace, device)
+    start, end = work_span(trace, device)
     from tb_plugin.analysis.idle.account import idle_account
 
     return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(*_window(start, end)).items()}

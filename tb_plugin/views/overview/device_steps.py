@@ -17,7 +17,7 @@ from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.metrics import SHARED, STEP, define
 from tb_plugin.analysis.reported_steps import missing_computation, reported_steps
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, subtract, union
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Breakdown, Column, Slice
@@ -32,15 +32,15 @@ METRICS = SHARED.adding(
         STEP,
         "ns",
         {
-            "step_preparing_ns": ("Preparing", "Step start to the first kernel."),
+            "step_preparing_ns": ("Preparing", "Time from step start to the first kernel."),
             "step_free_ns": ("Free", "Time without kernels between the first and last kernel."),
-            "step_finishing_ns": ("Finishing", "End of the last kernel to step end."),
+            "step_finishing_ns": ("Finishing", "Time from last kernel end to step end."),
             "step_exposed_rest_ns": ("Exposed, not receiving", "Exposed communication minus bubble."),
-            "step_receiving_ns": ("Bubble", "Exposed communication in receives."),
+            "step_receiving_ns": ("Bubble", "Exposed communication time in receive calls."),
         },
     ),
     define(
-        "the step, as the profile states it",
+        "the step, as reported by the profile",
         "ns",
         {
             "stated_computing_ns": ("Compute", "Reported time of compute kernels."),
@@ -48,13 +48,13 @@ METRICS = SHARED.adding(
             "stated_overlapped_ns": ("Overlap", "Reported communication overlapped by compute."),
             "stated_communication_ns": ("Communication", "Reported communication."),
             "stated_free_ns": ("Free", "Reported time without compute or communication."),
-            "stated_stage_ns": ("Stage", "Reported first to last work minus bubble."),
-            "stated_bubble_ns": ("Bubble", "Reported time in receives."),
+            "stated_stage_ns": ("Stage", "Reported time from first to last work, minus bubble."),
+            "stated_bubble_ns": ("Bubble", "Reported time in receive calls."),
             "stated_exposed_without_receive_ns": (
                 "Exposed, not receiving",
                 "Reported exposed communication minus bubble.",
             ),
-            "stated_preparing_ns": ("Preparing", "Reported step start on the host to first device work."),
+            "stated_preparing_ns": ("Preparing", "Reported time from host step start to first device work."),
             "stated_difference_ns": (
                 "Inconsistency",
                 "Compute plus exposed communication plus free, minus stage and bubble.",
@@ -126,7 +126,7 @@ class _Kernels(msgspec.Struct, frozen=True, eq=False):
     receiving: Ranges
 
 
-@remembered
+@cached_by_argument
 def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.kind[rows] == EventKind.KERNEL)]

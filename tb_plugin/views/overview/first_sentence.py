@@ -16,7 +16,7 @@ from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.kernel_classes import TITLES
 from tb_plugin.analysis.out_of_memory import chosen_failures, sentence_of
-from tb_plugin.analysis.phrases import capital
+from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.reported_steps import reported_step_length, reported_steps
 from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.stack_frames import thread_numbers
@@ -47,18 +47,20 @@ _TEXTS: dict[Limit, str] = {
     Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
     Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
     Limit.GPU_NOT_RECORDED: "Device work is missing: only {sampled_share} of the recorded launches have a recorded kernel",
-    Limit.RECORDING: "The recording holds only {sampled_share} of the operators, so what limits the program is unknown",
+    Limit.RECORDING: "The recording contains only {sampled_share} of the operators, so what limits the program is unknown",
     Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. "
-    "No check covers {unknown_share} of the kernel time: kernels of unknown type",
+    "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
     Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
 }
 _ONCE = {
-    Limit.INITIALISATION: "A process does this once: it is outside of the steady state",
+    Limit.INITIALISATION: "This happens once per process and is not part of the steady state",
     Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
 }
 _WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
-_SLOW_LAUNCHES = ": each launch costs the host {launch_every_ns}, half of the kernels take at most {kernel_median_ns}"
+_SLOW_LAUNCHES = (
+    ": each launch takes {launch_every_ns} on the CPU, but half of the kernels take at most {kernel_median_ns}"
+)
 _FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
 MIN_EARLIER = 0.1
 _MAX_KERNEL_GROUPS = 3
@@ -202,15 +204,16 @@ def cost_notices(
     fusible = _fusible(verdict, findings)
     if verdict.limit is Limit.NOTHING:
         figures.append(METRICS.figure("rules_looked", findings.looked))
-        text = f"{capital(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
+        text = f"{capitalized(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
     elif fusible:
         figures += fusible
-        text = f"{capital(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
+        text = f"{capitalized(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
     elif verdict.limit is Limit.GPU:
-        text = f"{capital(word)}-bound. Kernels take {_PART}: {{class_mix}}"
+        text = f"{capitalized(word)}-bound. Kernels take {_PART}: {{class_mix}}"
     elif verdict.limit is Limit.CPU_NOT_RECORDED and not device_busy(trace):
         text = (
-            "The recording holds no operator and no device work, so what took {step_time_mean_ns} per step is unknown"
+            "The recording contains no operators and no device work, so the cause of the {step_time_mean_ns} "
+            "per step is unknown"
         )
     else:
         text = _TEXTS[verdict.limit].replace("the device", f"the {word}")

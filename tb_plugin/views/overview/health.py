@@ -12,7 +12,7 @@ from tb_plugin.lib.intervals import intersect, measure, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Figures
-from tb_plugin.views.overview.data_quality import crossings
+from tb_plugin.views.overview.data_quality import crossing_count
 from tb_plugin.views.overview.metrics import METRICS
 
 # Share of step time.
@@ -40,7 +40,7 @@ def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figur
     report = trace.report
     figures += [
         METRICS.figure("lost_events", report.events_dropped + report.events_quarantined),
-        METRICS.figure("odd_times", crossings(trace) + len(trace.clipped.row)),
+        METRICS.figure("odd_times", crossing_count(trace) + len(trace.clipped.row)),
     ]
     return Figures("trace_health", "Trace health", "", [*figures, *_largest_group(trace)], "list")
 

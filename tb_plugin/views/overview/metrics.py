@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, LINE, P95, STEP, STEPS, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, FULL_TRACE, P95, STEP, STEPS, define
 from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE, REPORTED_STEP
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -14,36 +14,36 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "kernel_ns": ("Kernel", "Time with a non-communication kernel running."),
-            "memcpy_ns": ("Memcpy", "Time with a copy running, no kernel."),
-            "memset_ns": ("Memset", "Time with a memory set running, none of the above."),
-            "runtime_ns": ("Runtime", "Time in runtime and driver calls, none of the above."),
-            "dataloader_ns": ("Data loading", "Time in the data loader, none of the above."),
-            "cpu_ns": ("CPU", "Time in host operators and annotations, none of the above."),
-            "other_ns": ("Other", "Rest of the step."),
+            "memcpy_ns": ("Memcpy", "Time with a copy but no kernel running."),
+            "memset_ns": ("Memset", "Time with a memset but no kernel or copy running."),
+            "runtime_ns": ("Runtime", "Remaining time in runtime and driver calls."),
+            "dataloader_ns": ("Data loading", "Remaining time in the data loader."),
+            "cpu_ns": ("CPU", "Remaining time in host operators and annotations."),
+            "other_ns": ("Other", "Remaining step time."),
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ns",
         {
-            "exposed_memcpy_ns": ("Exposed memcpy", "Copy time without compute or communication."),
-            "exposed_memset_ns": ("Exposed memset", "Memory set time with nothing else running."),
-            "window_ns": ("Window", "First device start to last device end."),
+            "exposed_memcpy_ns": ("Exposed memcpy", "Copy time not overlapped by compute or communication."),
+            "exposed_memset_ns": ("Exposed memset", "Memset time while nothing else runs."),
+            "window_ns": ("Window", "Time from first device start to last device end."),
             "no_operator_ns": ("Without operator", "Device time without a recorded operator."),
-            "window_start_ns": ("Window from", "Start of the opened window since trace start."),
-            "window_end_ns": ("Window to", "End of the opened window since trace start."),
+            "window_start_ns": ("Window from", "Start of the opened window, measured from trace start."),
+            "window_end_ns": ("Window to", "End of the opened window, measured from trace start."),
             "outside_ns": ("Recorded time", "Trace length minus steps."),
-            "outside_device_ns": ("Device busy", "Time outside steps with any device busy."),
+            "outside_device_ns": ("Device busy", "Time outside steps while at least one device is busy."),
             "device_lag_ns": (
                 "Device starts after host",
                 "First device start minus first host operator or call start.",
             ),
             "device_tail_ns": ("Device ends after host", "Last device end minus last host operator or call end."),
-            "trace_ns": ("Trace length", "First event start to last event end."),
+            "trace_ns": ("Trace length", "Time from first event start to last event end."),
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ns",
         {
             "in_ranges_ns": ("In ranges", "Time in ranges, summed over threads."),
@@ -60,7 +60,7 @@ METRICS = OF_RULES.adding(
         {
             "step_time_p95_ns": ("P95", P95.format("step durations")),
             "largest_ns": ("Limiting time", "Time of the limiting part per step."),
-            "largest_name_ns": ("Time of this name", "Innermost time of the name in the limiting part, per step."),
+            "largest_name_ns": ("Time of this name", "Self time of the name in the limiting part, per step."),
         },
     ),
     define(
@@ -78,7 +78,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "ratio",
         {
             "tensor_core_ratio": (
@@ -95,7 +95,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define(
-        WHOLE,
+        FULL_TRACE,
         "count",
         {
             "ordinal": ("Number", "Device number in the framework."),
@@ -138,11 +138,11 @@ METRICS = OF_RULES.adding(
         {
             "busiest_name": ("Name", "Range name with the most self time."),
             "longest_name": ("Name", "Range name with the most total time."),
-            "unread_mark": ("Mark", "First unknown server step name."),
+            "unread_mark": ("Mark", "First unrecognised server step name."),
             "held_name": ("Name", "Profiler work with the longest wait."),
             "largest_name": ("Name", "Name with the most time in the limiting part."),
-            "largest_caller": ("Caller", "Operator with the most time of this name."),
-            "largest_line": ("Python line", LINE.format("of this name's")),
+            "largest_caller": ("Caller", "Operator with the most time in calls of this name."),
+            "largest_line": ("Python line", "Python line with the most time in calls of this name."),
         },
     ),
     define(
@@ -159,7 +159,7 @@ METRICS = OF_RULES.adding(
         {
             "first_step": ("First step", "First complete step in the opened window."),
             "last_step": ("Last step", "Last complete step in the opened window."),
-            "capture": ("Capture", "Recording with the expected captures."),
+            "capture": ("Capture", "Recording that should contain the captures."),
             "capture_difference": ("First difference", "First mismatch between capture and replay."),
         },
     ),

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.host_threads import threads_of
-from tb_plugin.analysis.metrics import WHOLE
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.metrics import FULL_TRACE
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_names import ranges_by_name
 from tb_plugin.analysis.stack_frames import FRAMES, labels_of, stack_frames, thread_numbers
 from tb_plugin.lib.groupby import group
@@ -56,7 +56,7 @@ def _headline(trace: TraceTable) -> Figures:
         "instants": int((trace.kind == EventKind.INSTANT).sum()),
     }
     figures = [
-        METRICS.figure("step_time_mean_ns", recorded, "Recorded time", window=WHOLE),
+        METRICS.figure("step_time_mean_ns", recorded, "Recorded time", window=FULL_TRACE),
         METRICS.figure("ranges", int(of_kind(trace.kind, *FRAMES["both"]).sum())),
         METRICS.figure("range_threads", len(threads), note=note),
         *(METRICS.figure(key, count) for key, count in counts.items() if count),
@@ -83,7 +83,7 @@ def _sentences(trace: TraceTable, names: pa.Table) -> list[Notice]:
         figures += [METRICS.figure("in_ranges_ns", everything)] if which == "busiest" else []
         if count := _never_ended(trace, name):
             figures.append(METRICS.figure("never_ended", count))
-            lasts = noun(count, "ends and lasts", "end and last")
+            lasts = plural(count, "ends and lasts", "end and last")
             text += f"; {{never_ended}} of its ranges never {lasts} to the end of the trace"
         link = Link("stacks", {"form": "functions", "search": name, "row": name}, "Show evidence")
         notices.append(Notice("largest_cost", "info", f"{text}.", "", figures, evidence=link))

@@ -19,7 +19,7 @@ from tb_plugin.analysis.device_time import (
 )
 from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, NO_STEPS
-from tb_plugin.analysis.phrases import counted
+from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import missing_computation, reported_step_length, reported_steps
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
@@ -48,7 +48,7 @@ from tb_plugin.rules._savings import Findings, findings_of
 from tb_plugin.rules._verdict import verdict_of
 from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
-from tb_plugin.views.overview.data_quality import crossings, data_notices
+from tb_plugin.views.overview.data_quality import crossing_count, data_notices
 from tb_plugin.views.overview.device_cards import cards_of_devices, idle_facts
 from tb_plugin.views.overview.device_steps import OfDevices, steps_of_devices
 from tb_plugin.views.overview.first_sentence import cost_notices, largest_cost, reported_cost
@@ -208,7 +208,7 @@ def _step_title(steps: Steps) -> str:
 def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios], window: str) -> Figures:
     recorded, count = trace.steps.recorded, len(breakdown.label)
     total = float(breakdown.total.mean()) if count else None
-    subtitle = counted(count, "step") if recorded else "no steps recorded"
+    subtitle = count_with_noun(count, "step") if recorded else "no steps recorded"
     of = ("of the step" if count == 1 else "of the steps") if recorded else "of the recording"
     note = subtitle if recorded else ""
     figures = [METRICS.figure("step_time_mean_ns", total, "" if recorded else "Recorded time", note, window)]
@@ -308,7 +308,7 @@ def _facts(
         "trace.runtime_calls": int((trace.kind == EventKind.RUNTIME).sum()),
         "trace.python_functions": int(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE).sum()),
         "trace.memory_events": len(trace.memory.time_ns),
-        "trace.partial_overlaps": crossings(trace),
+        "trace.partial_overlaps": crossing_count(trace),
         "trace.external_id_disagreements": trace.external_disagreements,
         "overview.steps": len(breakdown.label),
         "overview.step_time_mean_ns": float(breakdown.total.mean()) if len(breakdown.total) else None,

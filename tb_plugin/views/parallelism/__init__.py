@@ -28,7 +28,7 @@ VIEW = ViewEntry(
     traits=Traits("Work", hidden=True, phase_note="", tables=("roles",)),
     missing=_missing,
     http=ViewText(
-        payloads="`summary` (Figures), `roles` (Table); if work has a role.",
+        payloads="`summary` (Figures), `roles` (Table). Both are absent if no work has a role.",
         tables="`roles` (device work by its role in distributed training).",
     ),
 )

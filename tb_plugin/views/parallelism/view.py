@@ -16,7 +16,7 @@ from tb_plugin.analysis.base import (
     answer_view,
 )
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
-from tb_plugin.analysis.parallelism.experts import dispatched
+from tb_plugin.analysis.parallelism.experts import token_dispatches
 from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
@@ -43,10 +43,13 @@ METRICS = SHARED.adding(
         "ns",
         {
             "role_device_ns": ("Device", "Device time of the role; concurrent streams add up."),
-            "role_exposed_ns": ("Exposed", "Role time not overlapped by other work; concurrent streams count once."),
+            "role_exposed_ns": (
+                "Exposed",
+                "Role time not overlapped by other work; concurrent streams count once.",
+            ),
             "stage_bubble_ns": ("Pipeline bubble", "Exposed time of pipeline sends and receives."),
-            "sharding_exposed_ns": ("Sharding, exposed", "Exposed communication of shards."),
-            "offload_exposed_ns": ("Offload, exposed", "Offloading copy time with nothing else running."),
+            "sharding_exposed_ns": ("Sharding, exposed", "Exposed communication time of shards."),
+            "offload_exposed_ns": ("Offload, exposed", "Time of offload copies while nothing else runs."),
         },
     ),
     define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "Recorded bytes moved by the role.")}),
@@ -54,7 +57,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
-            "micro_batches": ("Micro-batches", "Ranges of one micro-batch in one stage, forward and backward."),
+            "micro_batches": ("Micro-batches", "Ranges of one micro-batch in one stage, forward or backward."),
             "dispatches_untold": ("Dispatches without sizes", "Token dispatches without complete sizes."),
         },
     ),
@@ -64,7 +67,7 @@ METRICS = SHARED.adding(
         {
             "expert_imbalance": (
                 "Expert imbalance",
-                "Tokens of the busiest rank divided by the mean rank's.",
+                "Tokens of the busiest rank divided by the mean over ranks.",
             )
         },
     ),
@@ -140,7 +143,7 @@ def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> d
         if ranges.any():
             facts["parallelism.micro_batches"] = int((ranges & selection.rows).sum())
     if data["calls"][Role.DISPATCH]:
-        sent = dispatched(trace)
+        sent = token_dispatches(trace)
         mine = selection.rows[sent.row]
         facts["parallelism.dispatches_untold"] = int(data["calls"][Role.DISPATCH]) - int(mine.sum())
         if sent.experts_ns[mine].sum():

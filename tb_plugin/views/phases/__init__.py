@@ -32,7 +32,7 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`names` (Figures: the pattern, and the phase names it made), `tree` (Tree), "
+            "`names` (Figures: the pattern, and the resulting phase names), `tree` (Tree), "
             "`phase_host_in_step`, `phase_device_in_step` (Series, one line per phase over the steps; absent "
             "with fewer than two steps, the latter also without a device), `phases` (Table)."
         ),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.annotations import Calls, Phases, annotation_rows, launched_by, phases_of
 from tb_plugin.analysis.backward import backward_roots, forward_behind, forward_operators
-from tb_plugin.analysis.communication import communicates
+from tb_plugin.analysis.communication import is_communication
 from tb_plugin.analysis.forest import Spans, outermost_of
 from tb_plugin.analysis.selection import Selection, chosen_steps
 from tb_plugin.analysis.unrecorded_work import any_unrecorded
@@ -73,7 +73,7 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
     forward = forward_operators(trace, operators)
     roots = backward_roots(trace, operators, forward)
     roots = roots[selection.rows[roots]]
-    on_host = selection.rows & communicates(trace) & ~of_kind(trace.kind, *DEVICE_WORK)
+    on_host = selection.rows & is_communication(trace) & ~of_kind(trace.kind, *DEVICE_WORK)
     every = of_kind(trace.kind, *DEVICE_WORK)
     steps = chosen_steps(trace, selection.steps)
     return PhaseCalls(

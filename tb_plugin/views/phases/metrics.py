@@ -10,10 +10,10 @@ METRICS = SHARED.adding(
         "code",
         {
             "phase": ("Phase", "Annotation name, with * for parts that vary."),
-            "phase_pattern": ("Pattern", "RE2 pattern of the varying parts of names."),
+            "phase_pattern": ("Pattern", "RE2 pattern that matches the varying parts of names."),
         },
     ),
-    define("", "text", {"phase_naming": ("Annotation API", "API for annotations in the recording tool.")}),
+    define("", "text", {"phase_naming": ("Annotation API", "Annotation API of the tool that recorded the trace.")}),
     define(
         CHOSEN,
         "count",
@@ -28,7 +28,7 @@ METRICS = SHARED.adding(
         "ns",
         {
             "phase_device_ns": ("Device", "Busy time of device work launched in the phase; overlaps count once."),
-            "phase_backward_ns": ("Backward device", "Busy time of the backward work of the phase."),
+            "phase_backward_ns": ("Backward device", "Busy time of the phase's backward work."),
             "phase_backward_host_ns": ("Backward host", "Host time of backward operators matched to the phase."),
             "phase_communication_ns": ("Communication", "Time of collectives in the phase."),
             "phase_idle_ns": ("Idle inside", "Time in the phase with all devices idle."),
@@ -39,7 +39,7 @@ METRICS = SHARED.adding(
         "ratio",
         {
             "phase_step_ratio": ("Share of steps", "Time in the phase divided by host step time."),
-            "phase_device_ratio": ("Share of device time", "Device divided by device busy time."),
+            "phase_device_ratio": ("Share of device time", "Device time of the phase divided by device busy time."),
         },
     ),
     define(

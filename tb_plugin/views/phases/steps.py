@@ -73,7 +73,7 @@ def steps_table(found: PhaseCalls, steps: ByStep) -> Frame:
     )
 
 
-def bars(found: PhaseCalls, steps: ByStep, shown: list[str], key: str) -> Series:
+def phase_bars(found: PhaseCalls, steps: ByStep, shown: list[str], key: str) -> Series:
     """Returns the bars of the shown phases. With more than ``BARS`` steps, each bar is the mean of several steps."""
     labels, width = steps.labels, max(1, -(-len(steps.labels) // BARS))
     begins = np.arange(0, len(labels), width)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.annotations import COUNTERS
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
-from tb_plugin.analysis.forest import NODES_SENT, Forest, cut, preorder
+from tb_plugin.analysis.forest import NODES_SENT, Forest, preorder, truncate_tree
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group
@@ -19,7 +19,7 @@ from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Table, Tree, View
 from tb_plugin.views.phases import VIEW
 from tb_plugin.views.phases.calls import PhaseCalls, phase_calls, sums_of
 from tb_plugin.views.phases.metrics import METRICS
-from tb_plugin.views.phases.steps import bars, by_step, steps_table
+from tb_plugin.views.phases.steps import by_step, phase_bars, steps_table
 
 # Maximum number of phases with bars, most time first.
 PHASES_DRAWN = 200
@@ -42,7 +42,7 @@ class PhasesAnalysis(DeclaredView, entry=VIEW):
         shown = frames["phases"].data["phase"].slice(0, PHASES_DRAWN).to_pylist()
         payloads: dict[str, Payload] = {"names": _names(trace, found, params), "tree": _tree(found, keys)}
         if len(steps.labels) > 1:
-            payloads |= {key.removesuffix("_ns"): bars(found, steps, shown, key) for key in steps.times}
+            payloads |= {key.removesuffix("_ns"): phase_bars(found, steps, shown, key) for key in steps.times}
         return Part(
             coverage=selection.coverage,
             facts={"phases.calls": len(found.of), "phases.names": frames["phases"].data.num_rows},
@@ -116,7 +116,7 @@ def _tree(found: PhaseCalls, keys: list[str]) -> Tree:
     over = above[nodes.first]
     parent = np.where(over == MISSING, MISSING, nodes.of[over])
     first = nodes.min(found.calls.start)
-    order, sent_above = cut(preorder(parent, -first), parent, NODES_SENT)
+    order, sent_above = truncate_tree(preorder(parent, -first), parent, NODES_SENT)
     names = _labels(found, nodes)
     numbers = {key: data[key].tolist() for key in keys if key != "phase"}
     sent: list[dict[str, Scalar]] = [

@@ -15,7 +15,7 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`start_ns`, `end_ns` (default: everything).",
         payloads=(
-            "Events in a time range marked on the timeline, clipped to its bounds: `summary` (Figures), "
+            "Events in a time range marked on the timeline, clipped to the range. `summary` (Figures), "
             "`range_devices`, `range` (Tables)."
         ),
         tables="`range`, `range_devices`.",

@@ -12,43 +12,43 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
-from tb_plugin.analysis.metrics import SHARED, WHOLE, define
+from tb_plugin.analysis.metrics import FULL_TRACE, SHARED, define
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import group, numbered, places_of, ratio, side_by_side
+from tb_plugin.lib.groupby import group, number_groups, places_of, ratio, side_by_side
 from tb_plugin.lib.intervals import measure, union
-from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import self_time
 from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
 from tb_plugin.views.range import VIEW
 
-HERE = "the marked range"
+RANGE_WORDS = "the marked range"
 METRICS = SHARED.adding(
     define(
-        WHOLE,
+        FULL_TRACE,
         "ns",
         {
-            "busy_ns": ("Busy", "Time with kernels, copies or sets running."),
+            "busy_ns": ("Busy", "Time with kernels, copies or memsets running."),
         },
     ),
     define(
-        HERE,
+        RANGE_WORDS,
         "ns",
         {
             "range_length_ns": ("Length", "End minus start of the range."),
-            "inside_ns": ("Inside", "Event time inside the range; threads and streams add up."),
-            "inside_self_ns": ("Self inside", "Inside minus nested calls."),
+            "inside_ns": ("Inside", "Event time inside the range, summed over threads and streams."),
+            "inside_self_ns": ("Self inside", "Time inside the range minus nested calls."),
         },
     ),
     define(
-        HERE,
+        RANGE_WORDS,
         "ratio",
         {
-            "inside_ratio": ("Share of range", "Inside divided by range length."),
+            "inside_ratio": ("Share of range", "Time inside the range divided by range length."),
             "busy_ratio": ("Busy share", "Busy divided by range length."),
         },
     ),
@@ -79,7 +79,7 @@ class Range(DeclaredView, entry=VIEW):
         """
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
-        rows = np.flatnonzero(touching(trace.start_ns, trace.end_ns, start, end))
+        rows = np.flatnonzero(overlaps_range(trace.start_ns, trace.end_ns, start, end))
         begins, ends = np.maximum(trace.start_ns[rows], start), np.minimum(trace.ends(rows), end)
         frames = {
             "range": _by_name(trace, rows, begins, ends, end - start),
@@ -87,7 +87,7 @@ class Range(DeclaredView, entry=VIEW):
         }
         figures = [
             Figure(METRICS.metric("range_length_ns"), end - start),
-            Figure(METRICS.metric("events", window=HERE), len(rows)),
+            Figure(METRICS.metric("events", window=RANGE_WORDS), len(rows)),
         ]
         summary = Figures("summary", "Range", "", figures)
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
@@ -144,7 +144,7 @@ def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int6
     """
     inside = ends - begins
     among = np.flatnonzero(of_kind(trace.kind[rows], *_NESTING_KINDS))
-    key, _ = numbered(name[among] * len(trace.tracks) + trace.track[rows[among]])
+    key, _ = number_groups(name[among] * len(trace.tracks) + trace.track[rows[among]])
     first, last = side_by_side((key, begins[among]), (key, ends[among]))
     order = np.lexsort((-last, first))
     reach = np.maximum.accumulate(last[order])
@@ -200,4 +200,4 @@ def _by_device(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, lengt
 
 
 def _column(key: str, share: bool = False) -> Column:
-    return Column(METRICS.metric(key, "Idle in the range" if key == "idle_ns" else "", HERE), share=share)
+    return Column(METRICS.metric(key, "Idle in the range" if key == "idle_ns" else "", RANGE_WORDS), share=share)

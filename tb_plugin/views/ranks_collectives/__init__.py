@@ -17,14 +17,14 @@ VIEW = ViewEntry(
     scope="workers",
     http=ViewText(
         payloads=(
-            "Covers the flight recorders of all workers of a run and span. `answer` (Notices about `answer`: ranks "
+            "The view covers the flight recorders of all workers of a run and span. `answer` (Notices about `answer`: ranks "
             "that did not call a collective, called another one, or wait), `headline` (Figures), `data_quality` "
             "(Notices: ranks without a dump; absent without notices), `matched_collectives`, `rank_progress` "
             "(Tables)."
         ),
         tables=(
-            "`matched_collectives` (differing ones first; the first 1,000 of these list differences and ranks), "
-            "`rank_progress` (by rank and process group, furthest behind first)."
+            "`matched_collectives` (differing collectives first; the first 1,000 of them list differences "
+            "and ranks), `rank_progress` (by rank and process group, furthest behind first)."
         ),
     ),
 )

@@ -83,7 +83,7 @@ class Progress(msgspec.Struct, frozen=True, eq=False):
     """A call in the group, by this rank if it made one."""
 
 
-def matched(tables: Sequence[pa.Table], members: Members) -> Matched:
+def match_ranks(tables: Sequence[pa.Table], members: Members) -> Matched:
     """Matches the calls of all ranks. ``tables`` has one table of calls per rank."""
     calls = pa.concat_tables(tables).combine_chunks()
     rank = np.repeat(np.arange(len(tables)), [len(table) for table in tables]).astype(np.int64)

@@ -11,10 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
-from tb_plugin.analysis.flight_recorder.calls import calls_of, columns_of, group_text, members_of, ranks_text, unneeded
-from tb_plugin.analysis.flight_recorder.headline import answered
+from tb_plugin.analysis.flight_recorder.calls import (
+    calls_of,
+    columns_of,
+    group_text,
+    members_of,
+    ranks_text,
+    redundant_group_column,
+)
+from tb_plugin.analysis.flight_recorder.headline import answer_notices
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.flight_recorder import Flight
@@ -29,7 +36,7 @@ from tb_plugin.views.ranks_collectives.matching import (
     Matched,
     differences,
     listed_workers,
-    matched,
+    match_ranks,
 )
 
 Int64 = npt.NDArray[np.int64]
@@ -42,7 +49,7 @@ _OVERWRITTEN = "flight.overwritten_calls"
 # maximum number of differing collectives with details
 _MAX_DETAILED = 1000
 # replaces "finished" if group members have no dump
-FINISHED_HERE = "finished here"
+FINISHED_LOCALLY = "finished here"
 # name and description of a process group
 _Group = tuple[str | None, str | None]
 _RANK = re.compile(r"rank(\d{1,6})\Z")
@@ -83,13 +90,13 @@ class RanksCollectives(DeclaredView, entry=VIEW):
         workers = [part.worker for part in parts]
         place = {int(match[1]): i for i, worker in enumerate(workers) if (match := _RANK.search(worker))}
         members, without = _members(parts, place)
-        found = matched([part.frames[_CALLS].data for part in parts], members)
+        found = match_ranks([part.frames[_CALLS].data for part in parts], members)
         without_dump = _ranks_without_dump(found, without)
         absent = tuple(sorted(set().union(*without.values())))
         frames = {each.name: each for each in (_collectives(found, workers, without_dump), _progress(found, workers))}
         payloads: dict[str, Payload] = {}
         if params.table is None:
-            payloads["answer"] = answered([*_answer(found, workers, without_dump)])
+            payloads["answer"] = answer_notices([*_answer(found, workers, without_dump)])
             payloads["headline"] = _headline(found, workers, absent)
             if notes := [*left_out(params, METRICS), *_notes(workers, absent)]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
@@ -138,7 +145,7 @@ def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[i
     }
     absent = [without_dump[code] for code in found.group[order].tolist()]
     verdicts = [
-        FINISHED_HERE if code == FINISHED and ranks else VERDICTS[code]
+        FINISHED_LOCALLY if code == FINISHED and ranks else VERDICTS[code]
         for code, ranks in zip(found.verdict[order].tolist(), absent, strict=True)
     ]
     begin = int(found.first_ns[found.first_ns > 0].min(initial=np.iinfo(np.int64).max))
@@ -163,7 +170,13 @@ def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[i
         "call_output_sizes": usual["call_output_sizes"],
         "call_types": usual["call_types"],
     }
-    hidden = (*unneeded(found.calls), "call_part", "call_output_sizes", "ranks_missing", "ranks_differing")
+    hidden = (
+        *redundant_group_column(found.calls),
+        "call_part",
+        "call_output_sizes",
+        "ranks_missing",
+        "ranks_differing",
+    )
     data, keys = pa.table(columns), ("group", "group_description", "sequence", "call_part")
     return Frame("matched_collectives", "Collectives", columns_of(data, hidden), data, keys, "collective")
 
@@ -192,7 +205,7 @@ def _progress(found: Matched, workers: Sequence[str]) -> Frame:
         "first_sequence": pa.array(first, mask=first < 0),
     }
     data, keys = pa.table(columns), ("worker", "group", "group_description")
-    return Frame("rank_progress", "Ranks", columns_of(data, unneeded(found.calls)), data, keys, "worker")
+    return Frame("rank_progress", "Ranks", columns_of(data, redundant_group_column(found.calls)), data, keys, "worker")
 
 
 def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -> Figures:
@@ -239,7 +252,7 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
         METRICS.figure("group", group_text(call)),
         METRICS.figure("ranks_waiting", waiting),
     ]
-    waits = f"; {{ranks_waiting}} {noun(waiting, 'rank waits', 'ranks wait')}" if waiting else ""
+    waits = f"; {{ranks_waiting}} {plural(waiting, 'rank waits', 'ranks wait')}" if waiting else ""
     line = ""
     if call["call_line"]:
         figures.append(METRICS.figure("call_line", call["call_line"]))
@@ -247,8 +260,8 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
     unknown = ""
     if without_dump:
         figures.append(METRICS.figure("absent_names", ranks_text(without_dump)))
-        unknown = f" There is no dump of {noun(len(without_dump), 'rank', 'ranks')} {{absent_names}}, so "
-        unknown += f"it is unknown whether {noun(len(without_dump), 'it', 'they')} called it."
+        unknown = f" There is no dump of {plural(len(without_dump), 'rank', 'ranks')} {{absent_names}}, so "
+        unknown += f"it is unknown whether {plural(len(without_dump), 'it', 'they')} called it."
     verdict = int(found.verdict[row])
     if verdict == NOT_CALLED:
         ranks = found.missing_ranks(row)
@@ -274,9 +287,9 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
         )
     line = line.replace("others", "they")
     who = "All loaded ranks" if without_dump else "All ranks"
-    text = f"{who} called {_GROUP}{line}, but it is not finished on {{ranks_waiting}} of them."
+    text = f"{who} called {_GROUP}{line}, but the call is not finished on {{ranks_waiting}} of them."
     if without_dump:
-        todo = "Find the missing dump: that rank may be the one that all others wait for."
+        todo = "Find the missing dump: all other ranks may be waiting for that rank."
         return Notice("flight_unfinished_everywhere", "high", f"{text}{unknown}", todo, figures)
     todo = "No rank is missing. Check the devices and the network of these ranks, and earlier work on their streams."
     return Notice("flight_unfinished_everywhere", "high", text, todo, figures)
@@ -288,7 +301,7 @@ def _shape_of(call: dict[str, object]) -> str:
 
 def _notes(workers: Sequence[str], absent: tuple[int, ...]) -> Iterator[Notice]:
     if absent:
-        text = f"{{ranks_absent}} {noun(len(absent), 'rank has', 'ranks have')} no dump: {ranks_text(absent)}."
+        text = f"{{ranks_absent}} {plural(len(absent), 'rank has', 'ranks have')} no dump: {ranks_text(absent)}."
         todo = "Put their dumps into the same folder. A rank without a dump may be the one that hangs or crashed."
         yield Notice("flight_absent", "high", text, todo, [METRICS.figure("ranks_absent", len(absent))])
     elif len(workers) == 1:

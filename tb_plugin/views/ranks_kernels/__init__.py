@@ -28,17 +28,17 @@ VIEW = ViewEntry(
     order=260,
     model=TRACE,
     traits=Traits(
-        "Ranks", "picture", hidden=True, phase_note="It compares steps of all workers.", tables=(ACROSS, OF_RANK)
+        "Ranks", "picture", hidden=True, phase_note="The view compares steps of all workers.", tables=(ACROSS, OF_RANK)
     ),
     scope="workers",
     missing=_missing,
     http=ViewText(
         payloads=(
-            "Covers the traces of all workers of a run and span. `answer` (Notices about `answer`: the kernel whose "
-            "total per step differs most, the one whose mean duration differs most, the worker that is slowest most "
-            "often; empty for one worker), `slower_map` (Series, a line for each of the 12 kernels that differ most, "
-            "x = workers: relative excess over the fastest worker; absent for one worker), `data_quality` (Notices; "
-            "absent without notices) and the tables."
+            "The view covers the traces of all workers of a run and span. `answer` (Notices about `answer`: "
+            "the kernel whose total per step differs most, the kernel whose mean duration differs most, the "
+            "worker that is slowest most often; empty for one worker), `slower_map` (Series, a line for each "
+            "of the 12 kernels that differ most, x = workers: relative excess over the fastest worker; "
+            "absent for one worker), `data_quality` (Notices; absent without notices) and the tables."
         ),
         tables=(
             "`kernels_across_ranks` (by name, input shapes and types; the largest difference of totals per step "

@@ -57,18 +57,18 @@ METRICS = SHARED.adding(
             "slowest_worker": ("Slowest rank", "Rank with the largest mean duration."),
             "fastest_worker": ("Fastest rank", "Rank with the smallest mean duration."),
             "longest_worker": ("Most time on", "Rank with the largest time per step."),
-            "only_worker": ("Only on", "The one rank that ran it."),
+            "only_worker": ("Only on", "The only rank that ran the kernel."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "kernel_workers": ("Ranks", "Ranks that ran it."),
+            "kernel_workers": ("Ranks", "Ranks that ran the kernel."),
             "slowest_kinds": ("Slowest at", "Kernels with their largest mean duration on this rank."),
-            "shared_kinds": ("On all ranks", "Kernels of all ranks with different mean durations."),
+            "shared_kinds": ("On all ranks", "Kernels that all ranks ran with different mean durations."),
             "lone_kinds": ("On one rank only", "Kernels that only one rank ran."),
-            "left_out_kernels": ("Not listed", f"Kernels beyond the {MOST_GROUPS:,} longest of each rank."),
+            "left_out_kernels": ("Not listed", f"Kernels outside the {MOST_GROUPS:,} longest of each rank."),
         },
     ),
     define(
@@ -82,7 +82,7 @@ METRICS = SHARED.adding(
             "fastest_mean_ns": ("Fastest mean", "Smallest mean duration over ranks."),
             "total_apart_ns": ("Difference", "Largest minus smallest time per step over ranks."),
             "longest_total_ns": ("Largest total", "Largest time per step over ranks."),
-            "shortest_total_ns": ("Smallest total", "Smallest time per step over ranks, 0 if not run."),
+            "shortest_total_ns": ("Smallest total", "Smallest time per step over ranks; 0 if not run."),
             "left_out_kernels_ns": ("Time not listed", "Time of unlisted kernels over all ranks."),
         },
     ),
@@ -340,13 +340,13 @@ def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
     figures = [METRICS.figure("name", kind.key[0]), METRICS.figure("longest_total_ns", max(kind.per_step))]
     if kind.single is not None:
         figures.append(METRICS.figure("only_worker", kind.single))
-        text = "{name} takes {longest_total_ns} per step and runs only on {only_worker}, of the workers with kernels."
+        text = "Among the workers with kernels, only {only_worker} runs {name}: {longest_total_ns} per step."
     else:
         worker = METRICS.figure("longest_worker", kind.workers[kind.longest])
         figures += [worker, METRICS.figure("shortest_total_ns", kind.shortest_ns)]
         text = (
             "The total time of {name} differs most: {longest_total_ns} per step on {longest_worker}, {shortest_total_ns} "
-            "where it takes least."
+            "on the worker with the smallest total."
         )
     if (lone := sum(each.single is not None for each in kinds)) > 1:
         figures.append(METRICS.figure("lone_kinds", lone))

@@ -15,7 +15,7 @@ VIEW = ViewEntry(
     scope="workers",
     http=ViewText(
         payloads=(
-            "Covers the memory snapshots of all workers of a run and span, each for the device with most events. "
+            "The view covers the memory snapshots of all workers of a run and span, each for the device with most events. "
             "`answer` (Notices about `answer`), `headline` (Figures), `advice` (Notices), `rank_categories` (Series, "
             "stacked_bars: categories of each peak), `data_quality` (Notices; absent without notices), `rank_memory` "
             "(Table)."

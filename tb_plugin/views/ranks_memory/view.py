@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.memory_categories import ORDER
-from tb_plugin.analysis.phrases import noun
-from tb_plugin.analysis.replicas import FRAME, alike_in, counts_of, redundant, repeated, states_frame
+from tb_plugin.analysis.phrases import plural
+from tb_plugin.analysis.replicas import FRAME, alike_in, counts_of, replicated_states, replication_notice, states_frame
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device, ooms_of
@@ -139,7 +139,9 @@ def _notes(data: pa.Table) -> list[Notice]:
     notices = []
     without = data["history_events"].to_pylist().count(0)
     if without:
-        text = f"{{no_history_ranks}} of {{workers}} {noun(len(data), 'snapshot')} {noun(without, 'has', 'have')} no "
+        text = (
+            f"{{no_history_ranks}} of {{workers}} {plural(len(data), 'snapshot')} {plural(without, 'has', 'have')} no "
+        )
         text += "history: the numbers are those at the dump, not at the peak."
         figures = [METRICS.figure("no_history_ranks", without), METRICS.figure("workers", len(data))]
         notices.append(Notice("ranks_without_history", "info", text, "", figures))
@@ -151,9 +153,9 @@ def _notes(data: pa.Table) -> list[Notice]:
 
 def _repeated(parts: Sequence[Part]) -> list[Notice]:
     """Finding about parameters, gradients and optimizer state that all ranks repeat."""
-    found = repeated([counts_of(part) for part in parts])
+    found = replicated_states([counts_of(part) for part in parts])
     if found is None:
         return []
-    text = f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {found.sentence}."
+    text = f"All {{workers}} ranks have {{repeated_bytes}} in blocks of equal size: {found.sentence}."
     same = sum(alike_in([counts_of(part, _AT_PEAK) for part in parts]).values())
-    return [redundant(found, text, at_peak=same * (found.ranks - 1) // found.ranks)]
+    return [replication_notice(found, text, at_peak=same * (found.ranks - 1) // found.ranks)]

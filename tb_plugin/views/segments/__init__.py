@@ -14,9 +14,10 @@ VIEW = ViewEntry(
     traits=Traits("Memory", tables=("pools_at", "oom_moments"), phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters=(
-            "`device`, `at` (number of an event; the moment is after it; default: the peak of allocated bytes, as in "
-            "`allocations`), `size` (bytes of the request to compare gaps with; default: the failed request at `at`, "
-            "else the largest live block)."
+            "`device`, `at` (number of an event, default the peak of allocated bytes), `size` (bytes of the "
+            "request to compare gaps with). The numbers describe the moment after event `at`, as in "
+            "`allocations`. The default size is that of the failed request at `at`, else of the largest live "
+            "block."
         ),
         payloads=(
             "For memory snapshots. `answer` (Notices about `answer`: free memory, or the failed request), `moment` "
@@ -27,8 +28,9 @@ VIEW = ViewEntry(
             "pool over events, the 8 largest; absent without a history)."
         ),
         tables=(
-            "`segments_at`, `pools_at`, `blocks_in_way` (10,000), `blocks_at` (the largest 50,000), `oom_moments` "
-            "(the last 20), `oom_obstacles` (100; for the failed request at `at`, else for the last one)."
+            "`segments_at`, `pools_at`, `blocks_in_way` (10,000), `blocks_at` (the largest 50,000), "
+            "`oom_moments` (the last 20), `oom_obstacles` (100; for the failed request at `at`, else for the "
+            "last failed request)."
         ),
     ),
 )

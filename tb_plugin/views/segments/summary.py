@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.phrases import counted
+from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
@@ -40,21 +40,25 @@ def summary_of(moment: Moment) -> Figures:
     requested = device.block("requested")[moment.block]
     known = (requested != MISSING) & ~moment.is_pending
     figures = [
-        METRICS.figure("segment_bytes", moment.reserved, note=counted(len(moment.rows), "segment")),
-        METRICS.figure("allocated_now_bytes", moment.allocated, note=counted(int((~moment.is_pending).sum()), "block")),
+        METRICS.figure("segment_bytes", moment.reserved, note=count_with_noun(len(moment.rows), "segment")),
+        METRICS.figure(
+            "allocated_now_bytes", moment.allocated, note=count_with_noun(int((~moment.is_pending).sum()), "block")
+        ),
         *([METRICS.figure("pending_now_bytes", moment.pending)] if moment.pending else []),
-        METRICS.figure("free_now_bytes", free, note=f"in {counted(len(moment.gaps.size), 'gap')}"),
+        METRICS.figure("free_now_bytes", free, note=f"in {count_with_noun(len(moment.gaps.size), 'gap')}"),
         METRICS.figure("widest_gap_bytes", largest),
         METRICS.figure("scattered_ratio", 1 - largest / free if free else None),
         METRICS.figure("stuck_bytes", int(stuck_of(moment).sum())),
         METRICS.figure(
             "rounding_bytes",
             int((moment.size - requested)[known].sum()) if known.any() else None,
-            note=f"of {counted(int(known.sum()), 'block')}",
+            note=f"of {count_with_noun(int(known.sum()), 'block')}",
         ),
     ]
     if len(outside):
-        figures.append(METRICS.figure("unknown_place_bytes", int(outside.sum()), note=counted(len(outside), "block")))
+        figures.append(
+            METRICS.figure("unknown_place_bytes", int(outside.sum()), note=count_with_noun(len(outside), "block"))
+        )
     return Figures("moment", device.name, "", figures, "headline")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params, Part, answer_view, int_param
-from tb_plugin.analysis.phrases import counted, noun
+from tb_plugin.analysis.phrases import count_with_noun, plural
 from tb_plugin.analysis.snapshot.device_levels import (
     DeviceLevels,
     devices_of,
@@ -118,7 +118,7 @@ def _free(moment: Moment) -> Notice:
     if device.count and moment.event == levels_of(device).peak():
         when += " (the peak of allocated bytes)"
     if moment.free:
-        text = f"{{free_now_bytes}} of {{segment_bytes}} reserved are free: in {{gaps_now}} {noun(gaps, 'gap')}"
+        text = f"{{free_now_bytes}} of {{segment_bytes}} reserved are free: in {{gaps_now}} {plural(gaps, 'gap')}"
         text += ", the largest {widest_gap_bytes}" if gaps > 1 else ""
         text += (
             ". {stuck_bytes} cannot be returned to the driver because their segments are partly in use" if stuck else ""
@@ -191,7 +191,7 @@ def _reserved_of(device: DeviceLevels) -> Series:
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), COLORS[i], total[one, kept].tolist()))
     if len(most) > MAX_LINES:
         rest = total[most[MAX_LINES:]][:, kept].sum(axis=0)
-        title = counted(len(most) - MAX_LINES, "other")
+        title = count_with_noun(len(most) - MAX_LINES, "other")
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
     return Series("reserved", "Reserved by stream and pool", device.name, METRICS.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip

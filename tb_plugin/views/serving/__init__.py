@@ -33,7 +33,7 @@ VIEW = ViewEntry(
     ),
     missing=_missing,
     http=ViewText(
-        parameters="`steady` (`all`: figures cover all steps; default: the steady state, if no steps are selected).",
+        parameters="`steady` (`all` covers all steps; default: the steady state, if no steps are selected).",
         payloads=(
             "`summary` (Figures), `answer` (Notices), `times` (Breakdown: time by mode), `classes` (Series, "
             "stacked bars: kernels by mode), `by_batch`, `by_tokens` (Scatter: step time; absent if fewer "

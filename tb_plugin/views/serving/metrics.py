@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, P50, P95, SHARED, STEP, define
 
 STEADY = "steady state, else selected steps"
-TOKENS_PER_TIME = "New tokens divided by step to step."
+TOKENS_PER_TIME = "New tokens divided by step-to-step time."
 METRICS = SHARED.adding(
     define(
         "",
@@ -15,7 +15,7 @@ METRICS = SHARED.adding(
             "mode_class": ("Class", "Kernel class."),
             "outlier_cause": (
                 "Reason",
-                "Idle cause with the largest excess over the median decode step, or device work.",
+                "Idle cause (or device work) with the largest excess over the median decode step.",
             ),
         },
     ),
@@ -23,8 +23,8 @@ METRICS = SHARED.adding(
         "",
         "bool",
         {
-            "is_steady": ("Steady", "Part of the steady state: the best run of similar decode steps."),
-            "is_outlier": ("Outlier", "Decode step far above the median of similar batches."),
+            "is_steady": ("Steady", "The step is in the steady state, the best run of similar decode steps."),
+            "is_outlier": ("Outlier", "Decode step far longer than the median of similar batches."),
         },
     ),
     define(
@@ -33,7 +33,7 @@ METRICS = SHARED.adding(
         {
             "batch": ("Batch", "Recorded requests per step."),
             "batch_decoding": ("Decoding", "Requests past their prompt."),
-            "step_tokens": ("Tokens", "Recorded tokens through the network; one per request in decode."),
+            "step_tokens": ("Tokens", "Recorded tokens processed; one per request in decode."),
             "step_context": ("Context", "Recorded context tokens of all requests."),
             "step_generated": ("New tokens", "Decoding requests, one token each."),
         },
@@ -42,9 +42,9 @@ METRICS = SHARED.adding(
         STEP,
         "ns",
         {
-            "served_step_ns": ("Step time", "Step start to step end, including its device work."),
-            "served_period_ns": ("Step to step", "Step start to next step start."),
-            "served_busy_ns": ("Device busy", "Time with device work of the step running."),
+            "served_step_ns": ("Step time", "Time from step start to step end, including device work."),
+            "served_period_ns": ("Step to step", "Time from step start to next step start."),
+            "served_busy_ns": ("Device busy", "Time while device work of the step runs."),
             "served_gap_ns": ("Gap before", "Device idle time since the last work of the previous decode step."),
         },
     ),
@@ -76,7 +76,7 @@ METRICS = SHARED.adding(
             "mode_p50_ns": ("P50", P50.format("step time")),
             "mode_p95_ns": ("P95", P95.format("step time")),
             "mode_class_ns": ("Kernels", "Kernel time of the class in the mode."),
-            "mode_busy_ns": ("Device busy", "Device busy summed over steps."),
+            "mode_busy_ns": ("Device busy", "Device busy time, summed over steps."),
         },
     ),
     define(
@@ -102,22 +102,22 @@ METRICS = SHARED.adding(
         STEADY,
         "ns",
         {
-            "decode_cycle_ns": ("Step to step", "Mean start-to-start time of decode steps."),
+            "decode_cycle_ns": ("Step to step", "Mean time from one decode step start to the next."),
             "decode_work_ns": ("Device busy", "Mean device busy time per decode cycle."),
             "decode_idle_ns": ("Device idle", "Mean device idle time per decode cycle."),
             "decode_p50_ns": ("Decode P50", P50.format("decode step time")),
             "decode_p95_ns": ("Decode P95", P95.format("decode step time")),
-            "decode_gap_ns": ("Decode gap", "Mean device idle time between consecutive decode steps."),
+            "decode_gap_ns": ("Decode gap", "Mean device idle time between decode steps."),
         },
     ),
     define(
         STEADY,
         "ratio",
         {
-            "decode_busy_ratio": ("Device busy", "Device busy divided by step to step, without unrecorded work."),
+            "decode_busy_ratio": ("Device busy", "Device busy divided by step-to-step time, without unrecorded work."),
         },
     ),
-    define(STEADY, "count", {"figure_steps": ("Steps used", "Steps in these figures.")}),
+    define(STEADY, "count", {"figure_steps": ("Steps used", "Steps used for these numbers.")}),
     define(
         CHOSEN_STEPS,
         "ratio",

@@ -9,7 +9,7 @@ from tb_plugin.model.trace.served_work import Mode
 from tb_plugin.payloads import Breakdown, Dots, Line, Metric, Payload, Scatter, Series, Slice
 from tb_plugin.views.serving.metrics import METRICS
 from tb_plugin.views.serving.served_selection import Taken
-from tb_plugin.views.serving.tables import word
+from tb_plugin.views.serving.tables import mode_name
 
 # Origin of steps, in words.
 HOW = {
@@ -21,12 +21,12 @@ HOW = {
 DOTS = 3_000
 
 
-def times(found: Taken) -> Breakdown:
+def time_by_mode(found: Taken) -> Breakdown:
     """Returns the time of the selected steps by mode."""
     total = METRICS["mode_total_ns"]
     parts = [
         Slice(
-            Metric(word(mode), word(mode).capitalize(), "ns", total.definition, CHOSEN_STEPS),
+            Metric(mode_name(mode), mode_name(mode).capitalize(), "ns", total.definition, CHOSEN_STEPS),
             category_of(mode),
             int(found.time_ns[found.of(mode)].sum()),
         )
@@ -39,10 +39,10 @@ def times(found: Taken) -> Breakdown:
 
 def category_of(mode: Mode) -> str:
     """Returns the color category of a mode."""
-    return f"mode_{word(mode)}"
+    return f"mode_{mode_name(mode)}"
 
 
-def classes(found: Taken) -> Series:
+def kernel_classes_by_mode(found: Taken) -> Series:
     """Returns kernel time by class, one bar per mode."""
     times = found.class_time
     metric = METRICS["mode_class_ratio"]
@@ -55,12 +55,12 @@ def classes(found: Taken) -> Series:
         for each in TITLES
         if any(of[each] for of in times.values())
     ]
-    labels: list[int | float | str] = [word(each) for each in times]
+    labels: list[int | float | str] = [mode_name(each) for each in times]
     what = "share of the summed durations"
     return Series("classes", "Kernels by mode", what, METRICS.metric("mode"), labels, lines, "stacked_bars")
 
 
-def scatters(found: Taken) -> dict[str, Payload]:
+def step_time_scatters(found: Taken) -> dict[str, Payload]:
     """Returns step time over batch size and over tokens, each if at least two steps report the size."""
     served, found_scatters = found.trace.steps.served, dict[str, Payload]()
     for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):
@@ -71,7 +71,7 @@ def scatters(found: Taken) -> dict[str, Payload]:
         drawn = known[::every]
         groups = [
             Dots(
-                word(mode).capitalize(),
+                mode_name(mode).capitalize(),
                 category_of(mode),
                 [found.trace.steps.label[i] for i in some.tolist()],
                 values[some].tolist(),

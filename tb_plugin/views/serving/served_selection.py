@@ -86,7 +86,7 @@ class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
         return {int(step): titles[place] for step, place in zip(unusual, most.tolist(), strict=True)}
 
 
-def taken(trace: TraceTable, steps: Int64, *, everything: bool) -> Taken:
+def select_served(trace: TraceTable, steps: Int64, *, everything: bool) -> Taken:
     """Returns the selected steps. Figures use the steady state, unless ``everything``."""
     numbers = served_steps(trace)
     begin, end = numbers.steady

@@ -12,7 +12,7 @@ from tb_plugin.model.trace.steps.windows import INFERRED
 from tb_plugin.payloads import Figure, Figures, Notice
 from tb_plugin.views.serving.metrics import METRICS, STEADY
 from tb_plugin.views.serving.served_selection import Taken
-from tb_plugin.views.serving.tables import word
+from tb_plugin.views.serving.tables import mode_name
 
 
 def _gap(found: Taken, *, told: bool = True) -> float | None:
@@ -48,8 +48,7 @@ def figures_of(found: Taken) -> dict[str, float | None]:
 _ONLY_IN_SENTENCE = ("decode_work_ns", "decode_idle_ns")
 
 
-def headline(found: Taken) -> Figures:
-    """Returns the headline figures."""
+def headline_figures(found: Taken) -> Figures:
     notes = {
         "tokens_per_second": _which(found),
         "steady_tokens_per_second": _batch(found),
@@ -80,7 +79,7 @@ def answer_of(found: Taken) -> list[Notice]:
             "" if numbers["steady_tokens_per_second"] is None else ": {steady_tokens_per_second} new tokens per second"
         )
         where = f"steps {labels[found.figure_steps[0]]} to {labels[found.figure_steps[-1]]}" + (batch and f", {batch}")
-        texts.append(f"Steady state, {where}{rate}." if rate else f"The figures below cover the steady state: {where}.")
+        texts.append(f"Steady state, {where}{rate}." if rate else f"The numbers below cover the steady state: {where}.")
     if numbers["decode_cycle_ns"] is not None:
         token = "A decode step takes" if numbers["tokens_per_second"] is None else "Each request gets a token every"
         texts.append(
@@ -94,7 +93,7 @@ def answer_of(found: Taken) -> list[Notice]:
     elif found.modes:
         most = found.of(found.modes[0])
         figures.append(METRICS.figure("mode_p50_ns", float(np.median(found.time_ns[most]))))
-        what = "" if found.modes[0] == Mode.UNKNOWN else f" ({word(found.modes[0])})"
+        what = "" if found.modes[0] == Mode.UNKNOWN else f" ({mode_name(found.modes[0])})"
         texts.append(f"A step{what} takes {{mode_p50_ns}}.")
     earlier = int(found.numbers.unrecorded_ns[found.figure_steps].sum())
     if 0 < (count := len(found.of(Mode.DECODE, told=True))) < FEW:
@@ -107,7 +106,7 @@ def answer_of(found: Taken) -> list[Notice]:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         texts.append(
             "For {unrecorded_ns} of these steps the device runs unrecorded work. "
-            "It counts neither as idle time nor as work of these steps."
+            "This time is counted neither as idle time nor as work of these steps."
         )
     if trace.steps.source == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")
@@ -137,7 +136,7 @@ def facts(found: Taken) -> dict[str, Number]:
     numbers: dict[str, Number] = {}
     for mode in found.modes:
         time = found.time_ns[found.of(mode)]
-        key = f"serving.{word(mode)}"
+        key = f"serving.{mode_name(mode)}"
         numbers[f"{key}.steps"] = len(time)
         numbers[f"{key}.step_time_mean_ns"] = float(time.mean())
         numbers[f"{key}.step_time_p95_ns"] = float(np.percentile(time, 95))

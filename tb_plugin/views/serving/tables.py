@@ -28,7 +28,7 @@ _STATED = {
 }
 
 
-def word(mode: int) -> str:
+def mode_name(mode: int) -> str:
     """Returns the display name of a mode; "unknown" if not recorded."""
     return Mode(mode).word or "unknown"
 
@@ -41,7 +41,7 @@ def by_step(found: Taken) -> Frame:
     begin, end = numbers.steady
     data = {
         "step": pa.array([trace.steps.label[i] for i in steps.tolist()], pa.string()),
-        "mode": pa.array([word(mode) for mode in served.mode[steps].tolist()], pa.string()),
+        "mode": pa.array([mode_name(mode) for mode in served.mode[steps].tolist()], pa.string()),
         **{key: _known(getattr(served, name)[steps]) for key, name in _STATED.items()},
         "served_step_ns": pa.array(found.time_ns[steps]),
         "served_period_ns": _known(period),
@@ -100,7 +100,7 @@ def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
         measure_within(any_unrecorded(trace), trace.steps.start_ns[steps], trace.steps.end_ns[steps]).sum()
     )
     return {
-        "mode": word(mode),
+        "mode": mode_name(mode),
         "mode_steps": len(steps),
         "mode_total_ns": float(total),
         "mode_mean_ns": float(time.mean()),
@@ -116,7 +116,7 @@ def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
 def by_class(found: Taken) -> Frame:
     """Returns one row per mode and kernel class, longest time first."""
     rows = [
-        (word(mode), TITLES[each], time, time / sum(of.values()))
+        (mode_name(mode), TITLES[each], time, time / sum(of.values()))
         for mode, of in found.class_time.items()
         for each, time in sorted(of.items(), key=lambda item: (-item[1], item[0]))
         if time

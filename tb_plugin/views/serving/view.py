@@ -13,9 +13,9 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Payload, Table, View
 from tb_plugin.views.serving import VIEW
-from tb_plugin.views.serving.pictures import classes, scatters, times
-from tb_plugin.views.serving.served_selection import taken
-from tb_plugin.views.serving.summary import answer_of, facts, headline
+from tb_plugin.views.serving.pictures import kernel_classes_by_mode, step_time_scatters, time_by_mode
+from tb_plugin.views.serving.served_selection import select_served
+from tb_plugin.views.serving.summary import answer_of, facts, headline_figures
 from tb_plugin.views.serving.tables import by_class, by_mode, by_step
 
 
@@ -32,14 +32,14 @@ class Serving(DeclaredView, entry=VIEW):
         if not is_served(trace):
             return Part(coverage)
         steps = np.array(chosen_steps(trace, params.steps), np.int64)
-        found = taken(trace, steps, everything=params.steps is not None or params.get("steady") == "all")
+        found = select_served(trace, steps, everything=params.steps is not None or params.get("steady") == "all")
         frames = {frame.name: frame for frame in (by_step(found), by_mode(found), by_class(found))}
         payloads: dict[str, Payload] = {
-            "summary": headline(found),
+            "summary": headline_figures(found),
             "answer": Notices("answer", "Serving", "answer", answer_of(found)),
-            "times": times(found),
-            "classes": classes(found),
-            **scatters(found),
+            "times": time_by_mode(found),
+            "classes": kernel_classes_by_mode(found),
+            **step_time_scatters(found),
         }
         layout = (*payloads, "serving_modes", "serving_steps", "serving_classes")
         return Part(coverage, facts(found), frames, payloads, layout)

@@ -11,13 +11,14 @@ VIEW = ViewEntry(
     "Diff",
     order=330,
     model=SNAPSHOT,
-    traits=Traits("Compare", phase_note="It compares two snapshots."),
+    traits=Traits("Compare", phase_note="The view compares two snapshots."),
     scope="pair",
     http=ViewText(
         parameters="`device`.",
         payloads=(
-            "For two memory snapshots: P is the experiment; `base_run`, `base_worker`, `base_span` name the baseline "
-            "as for `diff`. `answer` (Notices about `answer`), `headline` (Figures), and the tables' first pages."
+            "For two memory snapshots. P selects the experiment. `base_run`, `base_worker`, `base_span` name "
+            "the baseline, as for `diff`. `answer` (Notices about `answer`), `headline` (Figures), and the "
+            "first pages of the tables."
         ),
         tables="`snapshot_figures`, `peak_stacks`, `end_stacks`.",
     ),

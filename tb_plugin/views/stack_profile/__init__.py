@@ -13,11 +13,13 @@ VIEW = ViewEntry(
     model=STACK_PROFILE,
     traits=Traits("Time", phase_note="A stack file has no phases."),
     http=ViewText(
-        parameters="`thread` (repeatable: number of a profile in the file), `function` as for `stacks`.",
+        parameters=(
+            "`thread` (repeatable), `function` (as for `stacks`). `thread` is the number of a profile in the file."
+        ),
         payloads=(
             "For stack files. `answer` (Notices), `summary` (Figures: totals), `stacks` (Tree), `functions`, "
-            "`stack_threads` (Tables); with `function` (a name of the table): its `callers` and `callees` (Trees) "
-            "instead."
+            "`stack_threads` (Tables). With `function` (a name of the table), the answer contains its "
+            "`callers` and `callees` (Trees) instead."
         ),
         tables="`functions`, `stack_threads`.",
     ),

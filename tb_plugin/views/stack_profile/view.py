@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
-from tb_plugin.analysis.merged_stacks.places import Laid, above, ordered
+from tb_plugin.analysis.merged_stacks.places import Laid, largest_nodes, parent_groups
 from tb_plugin.analysis.merged_stacks.terms import Terms
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import group, places_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
@@ -35,7 +35,7 @@ def _definitions(kind: str) -> dict[str, tuple[str, str]]:
     return {
         f"stack_{kind}": (
             f"Total {what}",
-            f"Recorded {what} including nested calls; recursive calls count once.",
+            f"Recorded {what} including nested calls; recursion counts once.",
         ),
         f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} without nested calls."),
     }
@@ -74,7 +74,7 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
         """Returns stacks and functions, or callers and callees of a ``function``. Raises BadRequest, NotFoundError."""
         coverage = CoverageInfo(complete=profile.report.complete)
         terms, chosen = _terms(profile), _selected_profiles(profile, params)
-        places = laid(profile, chosen)
+        places = merged_profiles(profile, chosen)
         if function := params.get("function"):
             callers, callees = sandwich(places, function, terms)
             payloads: dict[str, Payload] = {"callers": callers, "callees": callees}
@@ -88,7 +88,7 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
                 METRICS.figure("stack_lines", profile.stacks),
                 METRICS.figure("stack_functions", functions.data.num_rows),
             ], "headline"),
-            "stacks": tree_of_places(ordered(places, "host", NODES_SENT), terms),
+            "stacks": tree_of_places(largest_nodes(places, "host", NODES_SENT), terms),
         }  # fmt: skip
         frames = {each.name: each for each in (functions, _threads(profile))}
         facts = {
@@ -119,8 +119,8 @@ def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]
     return tuple(known[each] for each in requested)
 
 
-@remembered
-def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
+@cached_by_argument
+def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
     """Returns the merged stacks of some profiles of the file. An empty ``threads`` selects all."""
     found = profile.places
     some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
@@ -135,7 +135,7 @@ def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
         label=label[nodes.first],
         texts=profile.names,
         kind=kinds[label[nodes.first]],
-        parent=above(nodes, parent),
+        parent=parent_groups(nodes, parent),
         thread=np.full(len(nodes), MISSING),
         calls=none,
         host_ns=nodes.sum(found.own[some]),
@@ -171,6 +171,6 @@ def _answer(profile: StackProfile, functions: Frame, total: int) -> list[Notice]
         text = f"{{name}} itself has the largest share: {{{own}}} of {{stack_{profile.counted}}}."
         notices.append(Notice("stacks_most", "info", text, "", figures))
     if profile.counted == "value":
-        text = "The file does not say what its numbers count."
+        text = "The file does not report the unit of its numbers."
         notices.append(Notice("stacks_unit", "info", text, ""))
     return notices

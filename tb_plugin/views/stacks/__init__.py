@@ -31,15 +31,16 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`of` (`both`, `python`, `operators`), `weight` (`host`, `device`), `thread` (repeatable: key, "
-            "id or name; `all`; default: threads that are not idle), `fold` (`none`, `framework`), `order` "
-            "(`heavy`: merged, most time first; `time`: only consecutive calls are merged, threads are "
-            "separate)."
+            "`of` (`both`, `python`, `operators`), `weight` (`host`, `device`), `thread` (repeatable), "
+            "`fold` (`none`, `framework`), `order` (`heavy`, `time`). `thread` is a key, an id, a name or "
+            "`all`; by default, idle threads are excluded. `order=heavy` merges all equal calls and sorts "
+            "them by time. `order=time` merges only consecutive calls and separates threads."
         ),
         payloads=(
             "`stacks` (Tree), `data_quality` (Notices: scopes merged over several threads, frames of call "
-            "stacks; absent without any), `functions`, `threads` (Tables); all places: `download/stacks`. "
-            "With `function` (a name of the table): its `callers` and `callees` (Trees) instead."
+            "stacks; absent without any), `functions`, `threads` (Tables). `download/stacks` has all stacks. "
+            "With `function` (a name of the table), the answer contains its `callers` and `callees` (Trees) "
+            "instead."
         ),
         tables="`functions`, `threads`.",
     ),

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.stack_frames import labels_of, rows_with_stacks
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -30,7 +30,7 @@ class Backtraces(msgspec.Struct, frozen=True, eq=False):
     """Texts of ``labels_of``, followed by the texts of frames that are not event names."""
 
 
-@remembered
+@cached_by_argument
 def backtraces(trace: TraceTable, fold: str) -> Backtraces:
     """Returns the recorded stacks of rows. If ``fold`` is "framework", internal calls of frameworks are removed."""
     known = labels_of(trace).texts
@@ -64,7 +64,7 @@ class Frames(msgspec.Struct, frozen=True, eq=False):
     label: Int64
 
 
-def around(
+def calls_with_frames(
     trace: TraceTable, row: Int64, parent: Int32, thread: Int32, kind: Int64, label: Int64, *, python: bool, fold: str,
     single: bool,
 ) -> Frames:  # fmt: skip

@@ -21,8 +21,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "text",
         {
-            "shared_threads": ("Threads", "Threads with these scopes as Python calls."),
-            "counted_threads": ("Threads", "Threads with these scopes as modules or ranges."),
+            "shared_threads": ("Threads", "Threads that have these scopes as Python calls."),
+            "counted_threads": ("Threads", "Threads that have these scopes as modules or ranges."),
         },
     ),
     define(
@@ -30,23 +30,23 @@ METRICS = SHARED.adding(
         "ns",
         {
             "thread_host_ns": ("In calls", "Time of the thread in calls."),
-            "thread_wait_ns": ("Waiting", "Time in waits without nested calls."),
+            "thread_wait_ns": ("Waiting", "Time in waiting calls without nested calls."),
             "host_own_ns": ("Host self", "Host time without nested calls."),
-            "device_own_ns": ("Device self", "Device time launched directly here."),
+            "device_own_ns": ("Device self", "Device time of directly launched work."),
             "function_host_self_ns": ("Host self", "Host time of the function without nested calls."),
-            "function_host_ns": ("Host total", "Host time including nested calls; recursive calls count once."),
-            "function_device_self_ns": ("Device self", "Device time launched directly by the function."),
-            "function_device_ns": ("Device total", "Device time including nested calls; recursive calls count once."),
+            "function_host_ns": ("Host total", "Host time including nested calls; recursion counts once."),
+            "function_device_self_ns": ("Device self", "Device time of work that the function launched directly."),
+            "function_device_ns": ("Device total", "Device time including nested calls; recursion counts once."),
             "backward_host_ns": (
                 "Backward host",
-                "Host time of the function's backward operators, including nested calls.",
+                "Host time of the function's backward operators and nested calls.",
             ),
             "backward_device_ns": (
                 "Backward device",
-                "Device time of the function's backward operators, including nested calls.",
+                "Device time of the function's backward operators and nested calls.",
             ),
-            "caller_host_ns": ("Host", "Host time of calls from this caller, including nested calls."),
-            "caller_device_ns": ("Device", "Device time of calls from this caller, including nested calls."),
+            "caller_host_ns": ("Host", "Host time of calls from this caller and nested calls."),
+            "caller_device_ns": ("Device", "Device time of calls from this caller and nested calls."),
         },
     ),
     define(

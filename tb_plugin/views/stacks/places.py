@@ -11,15 +11,15 @@ from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.backward_times import backward_times
 from tb_plugin.analysis.forest import Forest
-from tb_plugin.analysis.merged_stacks.places import Laid, Places, above, ordered
+from tb_plugin.analysis.merged_stacks.places import Laid, Places, largest_nodes, parent_groups
 from tb_plugin.analysis.selection import Chosen, Selection, select_rows
 from tb_plugin.analysis.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
 from tb_plugin.lib.groupby import group, places_of, sum_by
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, roots_of
-from tb_plugin.views.stacks.backtraces import around, backtraces
+from tb_plugin.views.stacks.backtraces import backtraces, calls_with_frames
 from tb_plugin.views.stacks.options import ALL_THREADS, Choice, chosen_threads
 from tb_plugin.views.stacks.replayed_frames import IS_REPLAY, REPLAY, replayed_frames
 
@@ -46,7 +46,7 @@ class _Calls(msgspec.Struct, frozen=True, eq=False):
     rest_ns: int
 
 
-def merged(
+def merged_stacks(
     trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
 ) -> Places:
     """Returns the merged stacks of the selected calls. Threads are separate if ``by_thread``, or if sorted by time.
@@ -56,20 +56,20 @@ def merged(
     """
     by_time = choice.order == "time"
     found = (
-        lay(trace, selection, choice, by_thread)
+        lay_stacks(trace, selection, choice, by_thread)
         if by_thread or by_time
         else all_places(trace, selection.chosen, choice)
     )
-    return ordered(found, choice.weight, most, by_time)
+    return largest_nodes(found, choice.weight, most, by_time)
 
 
-@remembered
+@cached_by_argument
 def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
     """Returns the merged stacks over all threads; cached, because the table of functions and its details use it."""
-    return lay(trace, select_rows(trace, *chosen), choice, False)
+    return lay_stacks(trace, select_rows(trace, *chosen), choice, False)
 
 
-def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> Laid:
+def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> Laid:
     """Returns the merged stacks of the selected calls. Raises BadRequest for an unknown thread."""
     calls = _calls(trace, selection, choice)
     labels = labels_of(trace)
@@ -84,7 +84,9 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
     _one_kind(kind, label, len(texts))
     if choice.of != "operators" and len(rows_with_stacks(trace)):
         python = choice.of == "python"
-        found = around(trace, calls.row, parent, thread, kind, label, python=python, fold=choice.fold, single=by_time)
+        found = calls_with_frames(
+            trace, calls.row, parent, thread, kind, label, python=python, fold=choice.fold, single=by_time
+        )
         parent, thread, kind, label, place = found.parent, found.thread, found.kind, found.label, found.place
         texts = backtraces(trace, choice.fold).texts
         is_replay = label == IS_REPLAY
@@ -112,7 +114,7 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
         label=label[first],
         texts=texts,
         kind=kind[first],
-        parent=above(nodes, parent),
+        parent=parent_groups(nodes, parent),
         thread=owner[first],
         calls=sums(calls.chosen),
         host_ns=sums(calls.host_ns),

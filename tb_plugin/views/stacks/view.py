@@ -17,7 +17,7 @@ from tb_plugin.analysis.host_threads import Thread, threads_of
 from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
 from tb_plugin.analysis.merged_stacks.places import Places
 from tb_plugin.analysis.merged_stacks.terms import Terms
-from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, labels_of, rows_with_stacks, stack_frames
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -27,9 +27,20 @@ from tb_plugin.payloads import Notice, Notices, Sort, Table, View
 from tb_plugin.views.stacks import VIEW
 from tb_plugin.views.stacks.metrics import METRICS
 from tb_plugin.views.stacks.options import FOLDS, WEIGHTS, Choice, choice_of, chosen_threads
-from tb_plugin.views.stacks.places import all_places, merged
+from tb_plugin.views.stacks.places import all_places, merged_stacks
 
-__all__ = ["FOLDS", "FRAMES", "WEIGHTS", "Choice", "Places", "Stacks", "Thread", "choice_of", "merged", "threads_of"]
+__all__ = [
+    "FOLDS",
+    "FRAMES",
+    "WEIGHTS",
+    "Choice",
+    "Places",
+    "Stacks",
+    "Thread",
+    "choice_of",
+    "merged_stacks",
+    "threads_of",
+]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -60,7 +71,7 @@ class Stacks(DeclaredView, entry=VIEW):
             callers, callees = sandwich(places, function, terms)
             payloads = {"callers": callers, "callees": callees}
             return Part(coverage=selection.coverage, payloads=payloads, layout=("callers", "callees"))
-        found = merged(trace, selection, choice, most=NODES_SENT)
+        found = merged_stacks(trace, selection, choice, most=NODES_SENT)
         frames = {"functions": functions_of(places, terms), "threads": _threads(trace, selection, choice)}
         thread_names = _notes(trace, selection, choice)
         return Part(
@@ -141,7 +152,7 @@ def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int
 
     handing = np.setdiff1d(first, second)
     text = (
-        f"{{shared_scopes}} {noun(len(both), 'scope merges', 'scopes merge')} calls and time of several threads: "
+        f"{{shared_scopes}} {plural(len(both), 'scope merges', 'scopes merge')} calls and time of several threads: "
         "{shared_threads} hands over work that {counted_threads} runs. Phases and Modules count only {counted_threads}."
     )
     figures = [
@@ -159,7 +170,7 @@ def _of_backtraces(trace: TraceTable, choice: Choice, row: Int64) -> Notice | No
         "Frames come from recorded call stacks of operators, so they have no call counts of their own."
         if choice.of == "both"
         else (
-            "Time and calls of an operator with a recorded call stack belong to the calling line. Frames "
+            "Time and calls of an operator with a recorded call stack are attributed to the calling line. Frames "
             "above it have no call counts."
         )
     )

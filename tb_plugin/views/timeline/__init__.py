@@ -27,8 +27,8 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`timeline` (Timeline): lanes and levels of detail of the whole trace, independent of selected "
-            "steps; `tiles` has the events. `out_of_memory` (Series: times and bytes of failed requests; "
+            "`timeline` (Timeline: lanes and levels of detail of the whole trace, independent of selected "
+            "steps). `tiles` has the events. `out_of_memory` (Series: times and bytes of failed requests; "
             "absent without any)."
         ),
     ),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.ascend.database import names, safe_open
-from tb_plugin.formats.ascend.database.safe_open import Database, opened
+from tb_plugin.formats.ascend.database.safe_open import Database, open_database
 from tb_plugin.formats.base import ReadOptions
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.assemble import assemble
@@ -55,7 +55,7 @@ def codes(raw: RawTrace) -> set[str]:
 
 def within(content: bytes, use: Callable[[Database, IssueLog], Any]) -> Any:
     log = IssueLog()
-    with opened(Folder({"x.db": content}), "x.db", log, lambda fraction: None) as found:
+    with open_database(Folder({"x.db": content}), "x.db", log, lambda fraction: None) as found:
         return use(found, log)
 
 
@@ -81,7 +81,7 @@ def test_of_a_database_that_was_cut_the_rest_is_read() -> None:
     assert not raw.report.complete
     told = {issue.code: issue.text for issue in raw.report.issues}
     assert f"is truncated after {cut // 4096} of {len(content) // 4096} pages" in told["database_cut"]
-    assert "table TASK was read only in part" in told["database_damaged"]
+    assert "table TASK was only partly read" in told["database_damaged"]
 
 
 def test_bytes_flipped(good: bytes) -> None:
@@ -305,7 +305,7 @@ def test_pages_that_lie_in_themselves_end() -> None:
         found.read("t", whole="x")
         return [issue.text for issue in log.issues()]
 
-    assert "more rows than fit into the file" in within(bytes(content), few)[0]
+    assert "more rows than the file can hold" in within(bytes(content), few)[0]
 
 
 def test_a_table_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,7 +373,7 @@ def test_tasks_whose_types_are_lost_are_no_work() -> None:
     collective = raw.strings.take(raw.name[raw.is_collective]).to_pylist()
     assert collective == ["HcclAllreduce", str(number["hcom_allReduce__1_0_1"])]
     (told,) = (issue for issue in raw.report.issues if issue.code == "unknown_tasks")
-    assert told.count == 2 and "count as no work" in told.text
+    assert told.count == 2 and "displayed but not analysed" in told.text
 
 
 def test_a_type_of_a_task_that_is_no_core_tells_none() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.model.trace.assemble import assemble
-from tb_plugin.model.trace.extra_columns import ONLY_RELEASED
+from tb_plugin.model.trace.extra_columns import RELEASE_WITHOUT_ALLOCATION
 from tb_plugin.model.trace.job_tables import LINKS, as_reported_table, job_table
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import RawTrace
@@ -97,7 +97,7 @@ def test_components() -> None:
     )
     found = raw.components
     assert raw.strings.take(found.allocator).to_pylist() == ["HCCL", "TDT", "SLOG"]
-    assert found.reserved.tolist() == [404.0625 * MIB, ONLY_RELEASED, MISSING]
+    assert found.reserved.tolist() == [404.0625 * MIB, RELEASE_WITHOUT_ALLOCATION, MISSING]
     assert found.time_ns.tolist() == [ns(1), ns(1), ns(2)] and found.device_id.tolist() == [4] * 3
     assert [device.id for device in raw.devices] == ["4"], "also one without kernels has its name"
 

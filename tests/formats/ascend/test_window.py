@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tb_plugin.errors import WindowUnsupported
 from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import FileSize, ReadOptions, no_progress
-from tb_plugin.formats.format_entry import windowed
+from tb_plugin.formats.format_entry import as_windowed_reader
 from tb_plugin.model.trace.assemble import assemble
-from tb_plugin.model.trace.order import touching
+from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable, Window
 from tb_plugin.model.trace.window import Survey, WindowRequest, choose, parse_window
@@ -52,7 +52,7 @@ def between(begin: int, end: int) -> Window:
 
 def expected_rows(table: TraceTable, window: Window) -> np.ndarray:
     """What touches the window, all calls that launched its work, and all work that its calls launched."""
-    inside = touching(table.start_ns, table.end_ns, window.begin_ns, window.end_ns)
+    inside = overlaps_range(table.start_ns, table.end_ns, window.begin_ns, window.end_ns)
     call, work = table.kind == EventKind.RUNTIME, np.isin(table.kind, DEVICE_WORK)
     number = np.where(table.correlation > 0, table.correlation, MISSING)
     launching = call & np.isin(number, number[inside & work & (number != MISSING)])
@@ -121,8 +121,8 @@ def test_a_window_is_the_rows_of_the_full_read_that_touch_it(one: float, other: 
     assert facts(part, np.ones(len(part), np.bool_)) == facts(table, rows)
     work = np.isin(table.kind, DEVICE_WORK)
     assert linked(part, "launch", np.isin(part.kind, DEVICE_WORK)) == linked(table, "launch", rows & work)
-    inside = touching(table.start_ns, table.end_ns, window.begin_ns, window.end_ns)
-    part_inside = touching(part.start_ns, part.end_ns, window.begin_ns, window.end_ns)
+    inside = overlaps_range(table.start_ns, table.end_ns, window.begin_ns, window.end_ns)
+    part_inside = overlaps_range(part.start_ns, part.end_ns, window.begin_ns, window.end_ns)
     assert linked(part, "parent", part_inside) == linked(table, "parent", inside)
 
 
@@ -153,7 +153,7 @@ def test_what_is_asked_by_an_operator_inside_has_it() -> None:
 
 def test_a_profile_without_a_trace_view_is_opened_whole_or_not() -> None:
     source = Files({f"{OUTPUT}kernel_details.csv": b"Name,Start Time(us),Duration(us)\na,1,2\n"})
-    assert windowed(AscendReader()) is not None
+    assert as_windowed_reader(AscendReader()) is not None
     with pytest.raises(WindowUnsupported, match="without a trace view"):
         survey_of(source)
 

@@ -51,7 +51,7 @@ export function CompanionCard(props: {
                   variant="default"
                   loading={wanted === key}
                   onClick={() => setWanted(key)}
-                  title="Loads it and checks whether both were recorded together"
+                  title="Loads the profile and checks whether both were recorded together"
                 >
                   Check recording times
                 </Button>

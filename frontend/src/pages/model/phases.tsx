@@ -183,7 +183,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
           </>
         )}
         {number('phase_threads') > 1 &&
-          ` It ran on ${number('phase_threads')} threads: CPU times are summed over threads, device time counts once.`}
+          ` It ran on ${number('phase_threads')} threads: CPU times are summed over threads; device time counts once.`}
       </HeadlineSentence>
     </HeadlineCard>
   )
@@ -221,7 +221,7 @@ function Pattern({ names }: { names: Figures | null }) {
   }
   return (
     <Tooltip
-      label={`Groups annotations whose names differ only in what this regular expression (RE2) matches${names ? `: ${all} names, ${phases} phases` : ''}. Press Enter to apply.`}
+      label={`Merges annotations whose names differ only in parts that match this regular expression (RE2)${names ? `: ${all} names, ${phases} phases` : ''}. Press Enter to apply.`}
     >
       <TextInput
         className={css.pattern}

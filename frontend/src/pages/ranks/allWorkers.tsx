@@ -77,8 +77,8 @@ export function AllWorkersFrame(props: {
       <div className={basicsCss.panel} data-testid="reads-all">
         <h2>This view reads up to {counted(unread, noun)}</h2>
         <p>
-          {why} Up to {format(bytes, 'bytes')} will be read and cached. Cached {noun}s load at once; reading others
-          takes a while.
+          {why} Up to {format(bytes, 'bytes')} will be read and cached. Cached {noun}s load immediately. Reading the
+          others takes a while.
         </p>
         <Button size="xs" onClick={() => all.want(true)}>
           Start reading

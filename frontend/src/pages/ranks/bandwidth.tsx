@@ -63,7 +63,7 @@ function Fits({ table }: { table: Table }) {
 function Nodes({ table }: { table: Table }) {
   const sets = nodeSets(table.rows)
   return (
-    <Card title={table.title} subtitle="the same collectives on each; slowest first">
+    <Card title={table.title} subtitle="same collectives on each group of nodes; slowest first">
       <p className={css.say}>{slowestText(sets)}</p>
       <div className={`${layoutCss.grid} ${css.sets}`}>
         {sets.map(({ title, rows }, at) => (

@@ -259,7 +259,7 @@ function RankBars({ series, wide }: { series: Series; wide: boolean }) {
     <Card
       className={wide ? layoutCss.span12 : layoutCss.span6}
       title={series.title}
-      subtitle={`mean step of one rank: the ${series.x.length} compared lie within 2 %`}
+      subtitle={`mean step of one rank: the ${series.x.length} compared ranks differ by at most 2 %`}
     >
       <FigureList
         figures={series.lines.map(({ metric, values }) => ({ metric, value: values[middle] ?? null, note: '' }))}

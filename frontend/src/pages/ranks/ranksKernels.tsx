@@ -27,7 +27,7 @@ export function RanksKernels(props: PageProps) {
   const place = { run: profile.run, span: profile.span }
   return (
     <div className={frameCss.page}>
-      <AllWorkersFrame all={all} why="It compares every kernel on all ranks." steps={String(base.steps ?? '')}>
+      <AllWorkersFrame all={all} why="The view compares every kernel on all ranks." steps={String(base.steps ?? '')}>
         {(view) => <Page view={view} place={place} />}
       </AllWorkersFrame>
       {all.resource.data && (

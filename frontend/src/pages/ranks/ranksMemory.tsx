@@ -29,7 +29,7 @@ export function RanksMemory(props: PageProps) {
   const place = { run: profile.run, span: profile.span }
   return (
     <div className={frameCss.page}>
-      <AllWorkersFrame all={all} why="It compares memory on all ranks.">
+      <AllWorkersFrame all={all} why="The view compares memory on all ranks.">
         {(view) => <Page view={view} place={place} />}
       </AllWorkersFrame>
       {all.resource.data && (

@@ -38,9 +38,7 @@ export function EventTensors(props: Props) {
   if (found.length > 1) {
     return (
       <Block>
-        <p className={textCss.none}>
-          {found.length} execution traces are available, but none states which trace it belongs to.
-        </p>
+        <p className={textCss.none}>{found.length} execution traces are available, but none names its trace.</p>
       </Block>
     )
   }
@@ -93,7 +91,7 @@ function Node(props: Props & { number: string; there: Query }) {
   if (figureOf(node, 'name') !== figureOf(figures, 'name')) {
     return (
       <Block>
-        <p className={textCss.none}>Execution trace {String(worker)} belongs to another recording.</p>
+        <p className={textCss.none}>Execution trace {String(worker)} is from another recording.</p>
       </Block>
     )
   }

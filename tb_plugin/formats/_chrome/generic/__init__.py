@@ -1,1 +1,1 @@
-"""Rows by Chrome's format alone, for dialects that load all arguments."""
+"""Rows from Chrome events of any tool, with all their arguments."""

@@ -12,11 +12,11 @@ from tb_plugin.formats._chrome.generic.events import Event
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.model.trace.schema import MISSING
 
-_MAX_FRAMES = 1000  # innermost frames of a stack that are loaded
+_MAX_FRAMES = 1000  # maximum number of frames loaded per stack, innermost first
 
 
 class CallStacks:
-    """Stacks by event number. Frames may follow the events, so they are resolved after the read."""
+    """Stacks by event index. They are resolved after the read, because ``stackFrames`` may follow the events."""
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
@@ -24,12 +24,15 @@ class CallStacks:
         self._stack: list[Any] = []
 
     def add(self, numbers: Sequence[int], stacks: Sequence[Any]) -> None:
-        """Appends the stacks of events: the id of a frame, or a list of names."""
+        """Appends the stacks of events. Each stack is a frame id or a list of names."""
         self._event.add(np.array(numbers, np.int32))
         self._stack += stacks
 
     def take(self, frames: Any) -> tuple[np.ndarray[Any, np.dtype[np.int32]], list[int]]:
-        """Returns event numbers and string ids of stacks (innermost frame first, ``;`` between), -1 if unknown."""
+        """Returns event indices and the string ids of their stacks; -1 = unknown frame.
+
+        Stacks list the innermost frame first, separated by ``;``.
+        """
         known = frames if isinstance(frames, Mapping) else {}
         texts: dict[str, int] = {}
         found = []
@@ -44,17 +47,16 @@ class CallStacks:
 
 
 def stack_of(event: Event) -> Any:
-    """Returns the stack of an event, None if it has none."""
     return event.sf if event.sf is not None else event.stack if isinstance(event.stack, list) else None
 
 
 def end_stack_of(event: Event) -> Any:
-    """Returns the stack at the end of a range, None if it has none."""
+    """Returns the stack recorded at the end of a range, or None."""
     return event.esf if event.esf is not None else event.estack if isinstance(event.estack, list) else None
 
 
 def _chain(frames: Mapping[str, Any], leaf: str) -> list[Any]:
-    """Returns the names of a frame and its callers. A cycle ends the chain."""
+    """Returns the names of a frame and its callers, innermost first. Stops at a cycle."""
     names: list[Any] = []
     visited: set[str] = set()
     at: str | None = leaf

@@ -12,8 +12,6 @@ from tb_plugin.formats._chrome.events import ABSENT, ChromeEvent
 
 
 class Event(ChromeEvent, gc=False):
-    """One event with all its arguments."""
-
     args: dict[str, Any] | None = None
     tts: Any = None
     tdur: Any = None
@@ -37,12 +35,12 @@ _DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(l
 
 
 def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-    """Returns the events of a JSON list; with ``digits`` times are raw text."""
+    """Returns the events of a JSON list. With ``digits``, times are raw text."""
     return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
 
 
 class Role(IntEnum):
-    """What an event contributes to rows."""
+    """How an event contributes to rows."""
 
     RANGE = 0  # a complete range
     BEGIN = 1  # starts a range on its thread
@@ -54,14 +52,14 @@ class Role(IntEnum):
 
 
 class Scope(IntEnum):
-    """What an event without thread and operation belongs to."""
+    """The scope of an event that has neither thread nor operation."""
 
     PROCESS = 1
     TRACE = 2
-    TOTALS = 3  # a sum that a tool wrote beside its ranges: no work
+    TOTALS = 3  # a total that a tool wrote in addition to its ranges
 
 
-# phases of rows or their parts
+# phases of events that become rows or parts of rows
 ROLES: dict[str, Role] = {
     "X": Role.RANGE, "B": Role.BEGIN, "E": Role.END,
     **dict.fromkeys("iIRP", Role.MARK),
@@ -69,14 +67,14 @@ ROLES: dict[str, Role] = {
     **dict.fromkeys("eFD", Role.ASYNC_END),
     **dict.fromkeys("nTpO", Role.ASYNC_MARK),
 }  # fmt: skip
-# ids of one family mean nothing in another
+# ids are only unique within a family of phases
 FAMILIES: dict[str, str] = {
     **dict.fromkeys("ben", "nestable"),
     **dict.fromkeys("STpF", "legacy"),
     **dict.fromkeys("NOD", "object"),
 }
-# names of events that no view shows
+# names of events that are not displayed
 SKIPPED_PHASES: dict[str, str] = {
-    **dict.fromkeys("vV", "memory dumps"), "c": "synchronisations of clocks",
-    **dict.fromkeys("()", "contexts"), "=": "links of ids",
+    **dict.fromkeys("vV", "memory dumps"), "c": "clock synchronisations",
+    **dict.fromkeys("()", "contexts"), "=": "linked ids",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""From events to rows: pairs starts with ends, parts of operations, arrows."""
+"""Conversion of collected events to rows: matched starts and ends, operations, arrows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tb_plugin.formats._chrome.arrows import Arrows
 from tb_plugin.formats._chrome.generic.call_stacks import CallStacks
 from tb_plugin.formats._chrome.generic.events import Role, Scope
 from tb_plugin.formats._chrome.interning import Interner
-from tb_plugin.formats._chrome.pairing import matched, unended
+from tb_plugin.formats._chrome.pairing import matched_ends, unfinished_durations
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.lib.groupby import numbered, side_by_side
+from tb_plugin.lib.groupby import number_groups, side_by_side
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED, OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import AsyncRows, OperatorArgs
@@ -24,18 +24,18 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-MOST_TRACKS = 500  # operations with the most parts; the others share one track per process
-_OTHER_OPERATIONS = "Further operations"
+MOST_TRACKS = 500  # maximum number of separate tracks; the rarest operations share one track per process
+_OTHER_OPERATIONS = "Other operations"
 # tracks of events without a thread
 _SCOPES = {
-    Scope.PROCESS: "Instants of the process",
-    Scope.TRACE: "Instants of the trace",
-    Scope.TOTALS: "Totals of the tool",
+    Scope.PROCESS: "Process instants",
+    Scope.TRACE: "Global instants",
+    Scope.TOTALS: "Tool totals",
 }
 
 
 class Collection(msgspec.Struct, frozen=True, eq=False):
-    """Columns of all row events in file order, and their optional facts."""
+    """Columns of all row events in file order, and their optional arguments."""
 
     columns: dict[str, npt.NDArray[Any]]
     sparse: dict[str, tuple[Int32, Int64]]
@@ -47,7 +47,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
     log: IssueLog
 
     def raw(self, stack_frames: Any) -> dict[str, Any]:
-        """Returns columns and sections of a RawTrace."""
+        """Returns the columns and sections of a RawTrace."""
         columns = dict(self.columns)
         role = columns.pop("role")
         start, name = columns["start_ns"], columns["name"]
@@ -63,7 +63,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         if unfinished.any():
             last = int((start + np.maximum(dur, 0)).max())
             owner = np.where(role == Role.BEGIN, thread, -1 - key)
-            dur[unfinished] = np.maximum(unended(owner[unfinished], start[unfinished], last), 0)
+            dur[unfinished] = np.maximum(unfinished_durations(owner[unfinished], start[unfinished], last), 0)
         rows = np.flatnonzero(~is_end)
         place = np.full(len(role) + 1, MISSING, np.int32)
         place[rows] = np.arange(len(rows), dtype=np.int32)
@@ -111,29 +111,28 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         return np.concatenate([begins for begins, _ in found]), np.concatenate([ends for _, ends in found])
 
     def _nested(self, some: Int64, owner: Int64, opens: Bool) -> tuple[Int64, Int64]:
-        """Returns starts and their ends within keys.
+        """Returns the event indices of matched starts and of their ends.
 
-        An end with a name closes the innermost open range of that name, else the innermost range. If any end of a
-        thread (or operation) has no name, all its ends close the innermost range: otherwise ends would take each
-        other's starts.
+        A named end closes the innermost open range of that name. If any end on a thread (or in an operation) is
+        unnamed, every end there closes the innermost open range: mixing both rules would mismatch ranges.
         """
         name = self.columns["name"][some]
-        thread, count = numbered(owner[some])
+        thread, count = number_groups(owner[some])
         nameless = np.zeros(count, np.bool_)
         nameless[thread[~opens[some] & (name == self.interner.names[None])]] = True
-        key, _ = numbered(
+        key, _ = number_groups(
             thread.astype(np.int64) * (len(self.interner.texts) + 2) + np.where(nameless[thread], 0, name + 1)
         )
-        begins, ends = matched(key, self.columns["start_ns"][some], opens[some])
+        begins, ends = matched_ends(key, self.columns["start_ns"][some], opens[some])
         return some[begins], some[ends]
 
     def _asynchronous(self, row_columns: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
-        """Assigns tracks to rows without a thread: process and name of the first row of their operation."""
+        """Assigns a track to rows without a thread: process and name of the first row of their operation."""
         of_key = np.flatnonzero(key != MISSING)
         operation, first = _operations(key[of_key], row_columns["start_ns"][of_key], row_columns["dur_ns"][of_key])
         root = of_key[first[operation]]
         row_columns["pid"][of_key], row_columns["tid"][of_key] = row_columns["pid"][root], row_columns["name"][root]
-        track, count = numbered(
+        track, count = number_groups(
             row_columns["pid"][of_key].astype(np.int64) * len(self.interner.texts) + row_columns["tid"][of_key]
         )
         if count > MOST_TRACKS:
@@ -151,9 +150,9 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))
 
     def _clocks(self, role: npt.NDArray[np.uint8], begins: Int64, ends: Int64) -> list[OpenColumn]:
-        """Returns columns of thread clocks: running time of the thread, and start of a range by that clock."""
+        """Returns columns of thread clock times: CPU time used by a range, and its start on that clock."""
         time_row, time = self.sparse["thread_time"]
-        of_range = role[time_row] == Role.RANGE  # some tools write 0 into every event
+        of_range = role[time_row] == Role.RANGE  # some tools write 0 to every event
         time_row, time = time_row[of_range], time[of_range]
         clock_row, clock = self.sparse["thread_clock"]
         if not len(time_row) and not len(clock_row):
@@ -167,7 +166,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         begun = clock_row[role[clock_row] <= Role.BEGIN]
         return [
             OpenColumn("thread time", row, value, title="Thread time", unit="ns"),
-            OpenColumn("thread clock", begun, dense[begun], title="Start by the thread's clock", unit="ns"),
+            OpenColumn("thread clock", begun, dense[begun], title="Start (thread clock)", unit="ns"),
         ]
 
     def _call_stacks(self, frames: Any, place: Int32, late: Bool) -> OperatorArgs:
@@ -187,14 +186,17 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         kept = np.flatnonzero(ids != MISSING)
         if not len(kept):
             return None
-        return OpenColumn("end stack", event[kept], ids[kept], is_text=True, title="Call stack at its end")
+        return OpenColumn("end stack", event[kept], ids[kept], is_text=True, title="Call stack at end")
 
 
 def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
-    """Returns the operation of each row and the first row of each operation: overlapping rows of one key."""
+    """Returns the operation of each row, and the first row of each operation.
+
+    Rows with the same key that overlap in time form one operation.
+    """
     if not len(key):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    owner, _ = numbered(key)
+    owner, _ = number_groups(key)
     begin, end = side_by_side((owner, start), (owner, start + dur))
     order = np.lexsort((np.arange(len(key)), -dur, begin))
     reach = np.maximum.accumulate(end[order])[:-1]
@@ -207,7 +209,10 @@ def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
 
 
 def _placed(column: OpenColumn, place: Int32, late: Bool) -> OpenColumn:
-    """Returns a column by rows instead of events: the value of the end wins over that of the start."""
+    """Converts a column from event indices to row indices.
+
+    If both start and end have a value, the end's value is used.
+    """
     row = place[column.row]
     order = np.lexsort((late[column.row], row))
     order = order[row[order] != MISSING]

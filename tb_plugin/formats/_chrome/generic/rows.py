@@ -1,4 +1,4 @@
-"""Columns of events of any tool."""
+"""Collected columns of the events of any tool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.formats._chrome.arrows import Arrows, Keys, scoped
+from tb_plugin.formats._chrome.arrows import Arrows, Keys, scoped_key
 from tb_plugin.formats._chrome.columns import Column
 from tb_plugin.formats._chrome.event_times import Times
 from tb_plugin.formats._chrome.events import COUNTER
@@ -22,7 +22,7 @@ from tb_plugin.formats._chrome.generic.finishing import Collection
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
 from tb_plugin.formats._chrome.times import NeedsDigits, from_numbers, is_time
-from tb_plugin.formats._chrome.window_cut import Cut, chosen
+from tb_plugin.formats._chrome.window_cut import Cut, flagged_events
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 
@@ -33,7 +33,7 @@ _PYTHON_CALLS = frozenset({"FEE"})  # categories of Python calls in VizTracer (f
 # Python calls without a category: JAX writes ``$file.py:12 function``, and ``$module function`` for C
 _PYTHON_NAMES = re.compile(r"\$\S+ \S")
 _TOTAL_PREFIX, _TOTAL_ARGUMENTS = "Total ", {"count", "avg ms"}
-"""clang repeats the totals of its ranges as further ranges, one thread each, with these names and arguments."""
+"""clang writes the total time of its ranges as additional ranges with these names and arguments, one thread each."""
 _ASYNC = frozenset(phase for phase, role in ROLES.items() if role >= Role.ASYNC_BEGIN)
 FAR = 2.0**62
 _SCOPES = {"p": Scope.PROCESS, "g": Scope.TRACE}
@@ -44,19 +44,19 @@ _TYPES: dict[str, type[Any]] = {
 
 
 class Collected:
-    """All events of a trace. ``add`` changes nothing when it raises NeedsDigits."""
+    """Collects all events of a trace."""
 
     def __init__(self, log: IssueLog, in_pairs: frozenset[str] = frozenset(), cut: Cut | None = None) -> None:
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
         self.names = Names()
         self.event_count = 0
-        self.cut = cut  # drops events outside a window; begin and end marks stay, because their partner may be inside
+        self.cut = cut  # drops events outside a window, except begin and end events, whose partner may be inside
         self.by_kind: Counter[str] = Counter()
         self._arrows = Arrows(self.interner, in_pairs)
         self._others = Others(self.interner)
         self._stacks = {False: CallStacks(self.interner), True: CallStacks(self.interner)}
-        self._count = 0  # events that are rows or parts of one; each has its number among them
+        self._count = 0  # number of events that are rows or parts of rows
         self._columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
         self._sparse = {
             name: (Column(np.int32), Column(np.int64)) for name in ("key", "scope", "thread_time", "thread_clock")
@@ -69,7 +69,10 @@ class Collected:
         self._log = log
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Adds events; with ``digits`` their times are raw text. Raises NeedsDigits before any change."""
+        """Adds events; with ``digits``, times are raw text.
+
+        May raise NeedsDigits, but only before anything is added.
+        """
         phases = Counter([event.ph for event in events])
         tally = Times(digits)
         has_rows = sum(count for phase, count in phases.items() if phase in ROLES)
@@ -98,7 +101,7 @@ class Collected:
         self._not_shown.update({"": phases[""]} if phases[""] else {})
 
     def finish(self) -> Collection:
-        """Returns all events; call once, after the last event."""
+        """Returns all events. Call it once, after the last event."""
         if self._others.left_out:
             self._log.add("other_arguments", "note", count=self._others.left_out)
         for phase, count in self._not_shown.items():
@@ -127,7 +130,7 @@ class Collected:
         dur_ns[is_range] = range_dur_ns
         closed = np.flatnonzero(~keep)
         keep[closed] = cut.keeps([events[i] for i in closed.tolist()], start_ns[closed], dur_ns[closed])
-        return chosen(events, keep), start_ns[keep], dur_ns[keep & is_range]
+        return flagged_events(events, keep), start_ns[keep], dur_ns[keep & is_range]
 
     def _rows(self, events: Sequence[Event], start_ns: Int64, range_dur_ns: Int64) -> None:
         if not events:
@@ -210,7 +213,7 @@ class Collected:
         column.add(np.asarray(values, np.int64))
 
     def _arguments(self, args: Sequence[dict[str, Any] | None]) -> None:
-        """Adds all arguments by name. Events with the same names are handled together, for speed."""
+        """Adds all arguments by name. For speed, events with the same argument names are handled together."""
         filled = [stated or {} for stated in args] if None in args else cast(Sequence[dict[str, Any]], args)
         shapes: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for place, shape in enumerate(map(tuple, filled)):
@@ -234,13 +237,13 @@ def _is_total(event: Event) -> bool:
 
 
 def _operation(event: Event) -> tuple[Any, ...]:
-    """Returns the key of an event's operation; objects belong to their process and type."""
-    key = scoped(event)
+    """Returns the key of an event's operation. Object events are keyed by process and type."""
+    key = scoped_key(event)
     return (*key, event.name, as_text(event.pid)) if event.ph in "NOD" else key
 
 
 def _present(values: Sequence[Any]) -> list[int]:
-    """Returns the positions of values. Most columns have none, which one check finds."""
+    """Returns the indices of values that are not None. Most columns are empty, so this is checked first."""
     if values.count(None) == len(values):
         return []
     return list(compress(range(len(values)), [value is not None for value in values]))
@@ -256,12 +259,12 @@ def _clock(values: Sequence[Any]) -> tuple[Sequence[int], Int64]:
     except (NeedsDigits, TypeError, ValueError):
         good = [is_time(value) for value in values]
         places, values = list(compress(places, good)), list(compress(values, good))
-    # A clock that counts from an epoch is exact to some hundred nanoseconds.
+    # Times since 1970 are only accurate to some hundred nanoseconds here.
     return places, np.clip(np.array([float(value) * 1000 for value in values]), -FAR, FAR).astype(np.int64)
 
 
 def without_device(count: int) -> dict[str, Any]:
-    """Returns the device columns of a trace without devices."""
+    """Returns empty device columns for a trace without devices."""
     none = np.full(count, MISSING, np.int64)
     no = np.zeros(count, np.bool_)
     return {

@@ -9,35 +9,38 @@ from pathlib import PurePosixPath
 from tb_plugin.formats.base import Candidate, ListedFile
 
 READER_ID = "ascend_cluster"
-OUTPUT = "cluster_analysis_output"  # default name of such a folder, beside the profiles
+OUTPUT = "cluster_analysis_output"  # default folder name; the folder is next to the profiles
 WORKER = "cluster"
 
 STEPS, COMMUNICATION = "cluster_step_trace_time.csv", "cluster_communication.json"
 MATRIX, GROUPS = "cluster_communication_matrix.json", "communication_group.json"
 DATABASE = "cluster_analysis.db"
-KNOWN = (STEPS, COMMUNICATION, MATRIX, GROUPS, DATABASE)  # the first existing one is the main file
+FILENAMES = (STEPS, COMMUNICATION, MATRIX, GROUPS, DATABASE)  # the first existing one is the main file
 
 
 def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns the analyses among the listed files: folders with a known file, whatever their name."""
+    """Returns a candidate for each folder that contains a known analysis file. Folder names do not matter."""
     folders: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for file in listing:
         path = PurePosixPath(file.path)
-        if path.name in KNOWN:
+        if path.name in FILENAMES:
             folders[path.parent].append(path)
     return [_candidate(folder, files) for folder, files in folders.items()]
 
 
 def kind_of(name: str) -> str:
-    """Returns which known file a name is, "" for none."""
+    """Returns the name of a known analysis file without its folder, or "" for other files."""
     last = PurePosixPath(name).name
-    return last if last in KNOWN else ""
+    return last if last in FILENAMES else ""
 
 
 def _candidate(folder: PurePosixPath, files: list[PurePosixPath]) -> Candidate:
-    """Returns a candidate; a folder with the default name belongs to the run around it, others are runs of their own."""
+    """Returns a candidate.
+
+    A folder with the default name is part of its parent's run; any other folder is its own run.
+    """
     run = folder.parent if folder.name == OUTPUT else folder
-    names = sorted(map(str, files), key=lambda name: KNOWN.index(kind_of(name)))
+    names = sorted(map(str, files), key=lambda name: FILENAMES.index(kind_of(name)))
     return Candidate(
         READER_ID, "" if str(run) == "." else str(run), WORKER, None, tuple(names), certain=True, root=str(folder)
     )

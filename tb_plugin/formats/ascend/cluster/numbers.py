@@ -1,4 +1,4 @@
-"""Numbers of the files as exact integers of small units."""
+"""Exact integers from the numbers in a job analysis."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import re
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from tb_plugin.formats.ascend.digits import exactly
+from tb_plugin.formats.ascend.digits import scaled_exactly
 from tb_plugin.formats.issues import IssueLog
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 MOST_RANK = 10**9
 _NONE = frozenset({"", "NA", "N/A", "NULL", "nan", "NaN", "None"})
 _RANKS = re.compile(r"[0-9]{1,9}")
 
 
-def scaled(value: Any, power: int, log: IssueLog) -> int | None:
-    """Returns a number times ten to a power, rounded to the nearest integer, None if missing."""
-    return _logged(value, exactly(value, power), log)
+def scaled_integer(value: Any, power: int, log: IssueLog) -> int | None:
+    """Returns ``value`` times 10**``power``, rounded to the nearest integer, or None if missing."""
+    return _logged(value, scaled_exactly(value, power), log)
 
 
-def real(value: Any, log: IssueLog) -> float | None:
-    """Returns a number as a float, None if missing."""
+def float_of(value: Any, log: IssueLog) -> float | None:
+    """Returns a number as a float, or None if missing."""
     try:
         found = None if value is None or isinstance(value, bool | list | dict) else float(value)
     except (ValueError, OverflowError):
@@ -30,14 +30,14 @@ def real(value: Any, log: IssueLog) -> float | None:
 
 
 def rank_of(value: Any) -> int | None:
-    """Returns the rank in a number or its text, None without one."""
+    """Returns a rank given as a number or text, or None if invalid."""
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
     digits = text.lstrip("0") or "0"
     return int(digits) if text.isascii() and text.isdecimal() and len(digits) < len(str(MOST_RANK)) else None
 
 
 def ranks_in(value: Any) -> list[int]:
-    """Returns the distinct ranks in a list or a text such as "(0, 1)", sorted."""
+    """Returns the distinct ranks in a list or in a text such as "(0, 1)", sorted."""
     if isinstance(value, list):
         found: Iterable[int | None] = (rank_of(each) for each in value)
     else:
@@ -46,13 +46,13 @@ def ranks_in(value: Any) -> list[int]:
 
 
 def step_of(value: Any) -> str | None:
-    """Returns a step number as text, None without steps."""
+    """Returns a step number as text, or None if missing."""
     text = str(value).strip().removeprefix("step") if value is not None else ""
     return text or None
 
 
-def _logged(value: Any, found: Found | None, log: IssueLog) -> Found | None:
-    """Returns ``found``; logs a bad cell if it is None, unless the cell says so itself."""
+def _logged(value: Any, found: Value | None, log: IssueLog) -> Value | None:
+    """Returns ``found``. If it is None, logs a bad cell, unless the cell is marked as empty."""
     if found is None and (isinstance(value, list | dict) or str(value).strip() not in _NONE):
         log.add(
             "bad_cell", "note", example="a list or an object" if isinstance(value, list | dict) else str(value)[:80]

@@ -1,6 +1,6 @@
-"""The Reader of a job analysis: a folder of files.
+"""Reader for job analyses: a folder of files.
 
-Any file may be missing, truncated or unreadable.
+Each file may be missing, truncated or unreadable.
 """
 
 from __future__ import annotations
@@ -33,26 +33,28 @@ from tb_plugin.formats.ascend.open_files import OpenedFiles
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import GROUPS
 from tb_plugin.model.trace.report import ReadReport
 
 PER_BYTE = 14  # peak memory per byte of text or of a database (measured at 25 MB: 6 for calls, 11 for links)
 PACKED = 12  # bytes of text per stored byte of an archive
-_AGAIN = "Run the analysis again: msprof-analyze cluster -d <folder of the profiles> -m all."
+_AGAIN = "Run the analysis again: msprof-analyze cluster -d <profile folder> -m all."
 _INCOMPLETE_CODES = frozenset({"file_lost", "truncated_tail", "database_cut", "database_damaged"})
 
 
 class AscendClusterReader(DeclaredReader, entry=CLUSTER):
-    """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``) about all ranks of a job."""
+    """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``), which covers all ranks of
+    a job.
+    """
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, bytes."""
+        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Cluster:
-        """Returns the analysis. Raises UnreadableTrace if no file can be read, and what ``progress`` raises."""
+        """Reads the analysis. Raises UnreadableTrace if no file is readable, and any error from ``progress``."""
         return _Reading(source, progress).read()
 
 
@@ -76,7 +78,7 @@ class _Reading:
         stored, about = self._database()
         tables = {**stored, **tables}
         if not self._opened.is_any_read:
-            raise UnreadableTrace("No file of the analysis could be read.", do=_AGAIN)
+            raise UnreadableTrace("None of the analysis files could be read.", do=_AGAIN)
         rows = sum(table.num_rows for table in tables.values())
         dropped = sum(issue.count for issue in self._opened.issues if issue.outcome == "dropped")
         self._progress(ReadState(1.0, rows, {"other": rows}))
@@ -129,7 +131,7 @@ class _Reading:
 
 
 def _more_groups(groups: Mapping[str, list[int]], rows: Rows) -> None:
-    """Names groups that are listed only by ranks, and adds groups that only the file of calls has."""
+    """Names groups that are listed only by their ranks, and adds groups that occur only in the file of calls."""
     known = {row["group"] for row in rows.rows(GROUPS)}
     unnamed: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows.rows(GROUPS):
@@ -151,18 +153,18 @@ _CLOSER = {b"{": b"}", b"[": b"]"}
 
 
 def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
-    """Returns the object in a file, None if there is none. Numbers with a decimal point are texts of their digits."""
+    """Returns the JSON object in a file, or None. Numbers with a decimal point become texts, to preserve all digits."""
     for text in (content, None):
         try:
             found = _DECODER.decode(_repaired(content, log) if text is None else text)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             continue
-        return storable(found, content, log) if isinstance(found, dict) else None
+        return to_storable(found, content, log) if isinstance(found, dict) else None
     return None
 
 
 def _repaired(content: bytes, log: IssueLog) -> bytes:
-    """Returns the text without words that are not JSON, closed after the last complete part."""
+    """Replaces words that are not valid JSON by null, and closes the text after the last complete member."""
     parts: list[bytes] = []
     open_: list[bytes] = []
     copied, whole, closers = 0, 0, b""
@@ -186,5 +188,5 @@ def _repaired(content: bytes, log: IssueLog) -> bytes:
     if words:
         log.add("bare_word", "repaired", count=words)
     if closers:
-        log.note("truncated_tail", "the file is truncated; the part before that is shown")
+        log.note("truncated_tail", "the file is truncated; only its complete part is shown")
     return b"".join(parts[:whole]) + closers

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tb_plugin.formats.ascend.cluster.numbers import real, scaled
+from tb_plugin.formats.ascend.cluster.numbers import float_of, scaled_integer
 from tb_plugin.formats.ascend.column_titles import CALL_TITLES, GB, MB, MS, PART_OF, TOTAL, US
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, LINKS, OPERATIONS, SCHEMAS
@@ -21,40 +21,40 @@ _P2P_KINDS = frozenset({"send", "receive", "batchsendrecv"})
 
 
 class Rows:
-    """Tables that grow. ``log`` belongs to the current file."""
+    """Collects table rows. ``log`` is the log of the current file."""
 
     def __init__(self, log: IssueLog) -> None:
         self.log = log
         self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def add(self, table: str, **values: Any) -> None:
-        """Adds a row."""
+        """Appends a row to a table."""
         self._rows[table].append(values)
 
     def rows(self, table: str) -> Sequence[dict[str, Any]]:
-        """Returns the rows of a table so far."""
+        """Returns the rows that a table has so far."""
         return self._rows.get(table, ())
 
     def tables(self) -> dict[str, pa.Table]:
-        """Returns the tables that have rows."""
+        """Returns the non-empty tables by name."""
         self._rows[BANDS] = _with_parts(self._rows.get(BANDS, []))
         return {name: _table(name, rows) for name, rows in self._rows.items() if rows}
 
     def operation(self, call: Mapping[str, Any], times: Sequence[Any]) -> None:
-        """Adds a call with its times: start, elapsed, transit, wait, synchronization and idle."""
+        """Adds a communication call. ``times``: start, elapsed, transit, wait, synchronization and idle time."""
         begin, *others = times
         self.add(
             OPERATIONS,
             **call,
-            start_ns=scaled(begin, US, self.log),
-            **{key: scaled(value, MS, self.log) for key, value in zip(CALL_TITLES, others, strict=True)},
+            start_ns=scaled_integer(begin, US, self.log),
+            **{key: scaled_integer(value, MS, self.log) for key, value in zip(CALL_TITLES, others, strict=True)},
         )
 
     def band(self, call: Mapping[str, Any], band: str, size: Any, time: Any, large: Any) -> None:
-        """Adds the data that a call moved over links of a type, if any."""
-        moved, took = scaled(size, MB, self.log), scaled(time, MS, self.log)
+        """Adds the data that a call moved over one link type, if any."""
+        moved, took = scaled_integer(size, MB, self.log), scaled_integer(time, MS, self.log)
         if moved or took:
-            self.add(BANDS, **call, band=band, bytes=moved, transit_ns=took, large_ratio=real(large, self.log))
+            self.add(BANDS, **call, band=band, bytes=moved, transit_ns=took, large_ratio=float_of(large, self.log))
 
     def link(
         self,
@@ -65,11 +65,11 @@ class Rows:
         link: Sequence[Any],
         kind: str | None = None,
     ) -> None:
-        """Adds a link: transport, size, time, bandwidth and an example call."""
+        """Adds a link between two ranks. ``link``: transport, size, time, bandwidth and an example call."""
         transport, size, time, bandwidth, example = link
         match = _PLACE.match(name)
         operation = None if name == TOTAL else match["operation"] if match else name
-        per_second = real(bandwidth, self.log)
+        per_second = float_of(bandwidth, self.log)
         self.add(
             LINKS,
             step=step,
@@ -81,15 +81,15 @@ class Rows:
             destination=ends[1],
             in_group=False,
             transport=text_of(transport),
-            bytes=scaled(size, MB, self.log),
-            transit_ns=scaled(time, MS, self.log),
+            bytes=scaled_integer(size, MB, self.log),
+            transit_ns=scaled_integer(time, MS, self.log),
             bytes_per_second=None if per_second is None else per_second * 10**GB,
             example=text_of(example),
         )
 
 
 def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns rows of link types with the type that contains each, if the call has both."""
+    """Adds the enclosing link type to each row, if the call uses both types."""
     whole = {(*map(row.get, _CALL), row["band"]) for row in bands}
     return [
         row
@@ -99,13 +99,13 @@ def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def kind_of_call(name: str) -> str:
-    """Returns "p2p" for a send or receive, by its name or the name of its kind; "collective" for other calls."""
+    """Returns "p2p" for sends and receives, recognised by name; "collective" for other calls."""
     lower = name.lower()
     return "p2p" if lower.startswith(_P2P) or lower in _P2P_KINDS else "collective"
 
 
 def text_of(value: Any) -> str | None:
-    """Returns a text, None if it is missing or empty."""
+    """Returns a text, or None if it is missing or empty."""
     return value if isinstance(value, str) and value else None
 
 

@@ -1,11 +1,11 @@
-"""The database of an analysis, in two generations of table names."""
+"""Database of a job analysis, in two generations of table names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled, step_of
+from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled_integer, step_of
 from tb_plugin.formats.ascend.cluster.rows import Rows, kind_of_call
 from tb_plugin.formats.ascend.cluster.texts import group_into, packets_into, step_into
 from tb_plugin.formats.ascend.column_titles import TOTAL, US
@@ -27,10 +27,10 @@ _CALL = ("step", "hccl_op_name", "group_name")
 
 
 def tables_into(database: Database, rows: Rows) -> dict[str, str]:
-    """Adds the rows of all known tables. Returns the database's facts about the job."""
+    """Adds the rows of all known tables. Returns the job facts in the database."""
     numbers = dict.fromkeys(_STEPS, Form.NUMBER) | dict.fromkeys(_INDEXES, Form.WHOLE)
     for row in _read(database, ("ClusterStepTraceTime",), ("step", "type", "index"), numbers):
-        values = {key: scaled(row[column], US, rows.log) for column, key in _STEPS.items()}
+        values = {key: scaled_integer(row[column], US, rows.log) for column, key in _STEPS.items()}
         values |= {key: row[key] for key in _INDEXES}
         step_into(rows, row["step"], row["type"], row["index"], values)
     _calls_into(database, rows)
@@ -62,7 +62,7 @@ def _calls_into(database: Database, rows: Rows) -> None:
 
 
 def _bands_into(database: Database, rows: Rows) -> None:
-    """Adds the data that calls moved; the table repeats it for each packet size."""
+    """Adds the data moved by each call. The table repeats it for each packet size, so duplicates are skipped."""
     numbers = ("transit_size", "transit_time", "large_packet_ratio", "package_size", "total_duration")
     forms = dict.fromkeys(numbers, Form.NUMBER) | {"rank_id": Form.WHOLE, "count": Form.WHOLE}
     seen_calls = set()
@@ -79,7 +79,10 @@ def _bands_into(database: Database, rows: Rows) -> None:
 
 
 def _call(row: Mapping[str, Any], rows: Rows) -> dict[str, Any] | None:
-    """Returns the call of a row; None for a sum over all calls, and for a row without a call, which is counted."""
+    """Returns the call of a row.
+
+    Returns None for a row with totals, and for a row without a call, which is logged.
+    """
     name, rank = row["hccl_op_name"], row["rank_id"]
     if name == TOTAL:
         return None

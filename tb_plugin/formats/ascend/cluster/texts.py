@@ -1,11 +1,11 @@
-"""The text files of an analysis, of 2023 and later tools."""
+"""Text files of a job analysis, from tools since 2023."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled, step_of
+from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled_integer, step_of
 from tb_plugin.formats.ascend.cluster.rows import Rows, kind_of_call, text_of
 from tb_plugin.formats.ascend.column_titles import (
     BANDWIDTH,
@@ -33,7 +33,7 @@ _TIMES = (START, *CALL_TITLES.values())
 _LINK = (TRANSPORT, SIZE, TRANSIT, BANDWIDTH, EXAMPLE)
 NEEDED = ("Type", "Index")  # columns that identify a row of times
 MOST_NAME = 4096
-P2P = "p2p"  # in place of a group's ranks: sends and receives of all groups (tools of 2023)
+P2P = "p2p"  # key used instead of ranks for the sends and receives of all groups (tools of 2023)
 
 
 def steps_into(table: CsvTable, rows: Rows) -> None:
@@ -42,13 +42,13 @@ def steps_into(table: CsvTable, rows: Rows) -> None:
     cells = {title: table.texts(title).to_pylist() for title in titles}
     for place in range(table.rows):
         row = {title: column[place] for title, column in cells.items()}
-        values = {key: scaled(row[title], US, rows.log) for key, title in STEP_TITLES.items()}
+        values = {key: scaled_integer(row[title], US, rows.log) for key, title in STEP_TITLES.items()}
         values |= {key: rank_of(row[title]) for key, title in _INDEXES.items()}
         step_into(rows, row["Step"], row["Type"], row["Index"], values)
 
 
 def step_into(rows: Rows, step: Any, kind: Any, index: Any, values: Mapping[str, Any]) -> None:
-    """Adds a row of times of a rank or a stage; other rows are counted."""
+    """Adds the step times of one rank or stage. Logs rows of any other kind."""
     if kind == "rank" and (rank := rank_of(index)) is not None:
         rows.add(STEP_TIMES, rank=rank, step=step_of(step), **values)
     elif kind == "stage" and (ranks := ranks_in(index)):
@@ -58,9 +58,9 @@ def step_into(rows: Rows, step: Any, kind: Any, index: Any, values: Mapping[str,
 
 
 def communication_into(document: Mapping[str, Any], rows: Rows) -> dict[str, list[int]]:
-    """Adds calls and the data that they moved. Returns the known ranks of each group.
+    """Adds communication calls and the data they moved. Returns the known ranks of each group.
 
-    Sums over all calls are skipped: they consist of these calls.
+    Totals over all calls are skipped, because the calls themselves are added.
     """
     groups: dict[str, list[int]] = {}
     for outer, step, name, group, ranks in _calls(document, rows):
@@ -98,14 +98,14 @@ def _band_into(rows: Rows, call: Mapping[str, Any], band: str, moved: Mapping[st
 
 
 def packets_into(rows: Rows, call: Mapping[str, Any], band: str, size: Any, count: Any, time: Any) -> None:
-    """Adds the packets of one size of a call."""
+    """Adds the packets of one size that a call sent."""
     rows.add(
         PACKETS,
         **call,
         band=band,
-        packet_bytes=scaled(size, MB, rows.log),
-        count=scaled(count, 0, rows.log),
-        transit_ns=scaled(time, MS, rows.log),
+        packet_bytes=scaled_integer(size, MB, rows.log),
+        count=scaled_integer(count, 0, rows.log),
+        transit_ns=scaled_integer(time, MS, rows.log),
     )
 
 
@@ -123,10 +123,10 @@ def matrix_into(document: Mapping[str, Any], rows: Rows) -> None:
 
 
 def groups_into(document: Mapping[str, Any], rows: Rows) -> None:
-    """Adds groups of ranks, and the stages of a pipeline if the file lists them.
+    """Adds groups of ranks, and pipeline stages if the file lists them.
 
-    A list under "p2p" is a stage, unless a group for sends and receives has the same ranks. In a truncated file this
-    is unknown.
+    A list under "p2p" is a stage, unless a group for sends and receives has the same ranks. A truncated file may
+    lack that group.
     """
     named = []
     is_cut = any(code == "truncated_tail" for code, _ in rows.log.entries)
@@ -150,7 +150,7 @@ def groups_into(document: Mapping[str, Any], rows: Rows) -> None:
 def group_into(
     rows: Rows, ranks: list[int], kind: Any, group: Any = None, name: Any = None, library: Any = None
 ) -> None:
-    """Adds a group."""
+    """Adds one group."""
     rows.add(
         GROUPS,
         kind=text_of(kind),
@@ -162,14 +162,14 @@ def group_into(
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """Returns ranks in the form of the tables."""
+    """Formats ranks as in the tables."""
     return ", ".join(map(str, ranks))
 
 
 def _calls(
     document: Mapping[str, Any], rows: Rows
 ) -> Iterator[tuple[str, str | None, str, str | None, dict[str, Any]]]:
-    """Yields each call: ranks of its group as text, step, name, group, and its facts."""
+    """Yields the calls: ranks of the group as text, step, name, group and details."""
     for outer, steps in document.items():
         if not isinstance(steps, dict):
             rows.log.add("bad_row", "dropped", example=outer)
@@ -184,7 +184,7 @@ def _calls(
                 if not isinstance(stated, dict):
                     rows.log.add("bad_row", "dropped", example=name)
                     continue
-                # Older sums name no group; if there is one group, they belong to it.
+                # Older totals contain no group. If there is only one group, it is used.
                 single_group = next(iter(groups)) if name == TOTAL and len(groups) == 1 else None
                 yield outer, step_of(step), name, group or single_group, stated
 

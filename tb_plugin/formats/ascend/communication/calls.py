@@ -24,21 +24,24 @@ from tb_plugin.formats.ascend.column_titles import (
     TRANSIT,
     US,
 )
-from tb_plugin.formats.ascend.communication.units import numbers, scaled_integers, texts_of
+from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_table
 
 CLASSES = ("collective", "p2p")
 _STEP = "step"
-_NO_DATA = (None, "0", "0.0")  # size and time of an unused link type: most of those of most calls
+_NO_DATA = (None, "0", "0.0")  # size and time of an unused link type, which is the most frequent case
 _KEYS = ("step", "kind", "operation", "group")
-_MINIMUM = {"idle_ns": None}  # idle time is a remainder, so it may be negative if the other times overlap
+_MINIMUM = {"idle_ns": None}  # idle time is what remains, so it is negative if the other times overlap
 
 Texts = Mapping[str, pa.Array]
 
 
 def operations_of(keys: Texts, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
-    """Returns the table of calls. ``keys`` identify the call of each row, ``texts`` has its times by title."""
+    """Returns the table of calls.
+
+    ``keys`` identify the call of each row; ``texts`` contains its times by column title.
+    """
     times = {
         key: scaled_integers(texts[title], MS, log, least=_MINIMUM.get(key, 0)) for key, title in CALL_TITLES.items()
     }
@@ -47,9 +50,9 @@ def operations_of(keys: Texts, texts: Texts, rank: int | None, log: IssueLog) ->
 
 
 def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
-    """Returns the table of link types in use.
+    """Returns the table of link types in use, one row per call and type.
 
-    A type that is part of another one names it, unless the call has only the part.
+    ``part_of`` names the enclosing link type, unless the call does not use it.
     """
     size, time = scaled_integers(texts[SIZE], MB, log), scaled_integers(texts[TRANSIT], MS, log)
     within = pc.index_in(band, pa.array(list(PART_OF)))
@@ -62,7 +65,7 @@ def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: I
         "part_of": within,
         "bytes": size,
         "transit_ns": time,
-        "large_ratio": numbers(texts[RATIO], log),
+        "large_ratio": floats_of(texts[RATIO], log),
     }
     made = job_table(BANDS, {**_call(keys, rank), **columns})
     return made.filter(pc.or_(_is_some(size), _is_some(time)))
@@ -71,7 +74,7 @@ def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: I
 def packets_of(
     keys: Texts, band: pa.Array, texts: tuple[pa.Array, pa.Array, pa.Array], rank: int | None, log: IssueLog
 ) -> pa.Table:
-    """Returns the table of packets; ``texts`` are sizes in MB, counts, and times in ms."""
+    """Returns the table of packets. ``texts``: sizes in MB, counts, times in ms."""
     size, count, time = (
         scaled_integers(texts[0], MB, log),
         scaled_integers(texts[1], 0, log),
@@ -89,7 +92,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
     times: list[tuple[Any, ...]] = []
     bands: list[tuple[Any, ...]] = []
     packets: list[tuple[Any, ...]] = []
-    for step, kind, name, about in entries(document, log):
+    for step, kind, name, about in call_entries(document, log):
         call = (step, kind, *operation_and_group(name))
         stated = about.get(TIMES_OF_CALL)
         if not isinstance(stated, dict):
@@ -110,7 +113,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
                 if isinstance(counted, list) and len(counted) == 2:
                     packets.append((*call, band, size, *counted))
                 else:
-                    log.add("bad_packets", "note", text="packet sizes without a count and a time were skipped")
+                    log.add("bad_packets", "note", text="packet sizes without count and time were skipped")
     calls, moved_by, sizes = (_columns(keys, 4, log), _columns(bands, 8, log), _columns(packets, 8, log))
     titles = (START, *CALL_TITLES.values())
     stated_times = dict(zip(titles, _columns(times, len(titles), log), strict=True))
@@ -127,12 +130,12 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
     }
 
 
-def entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[str | None, str, str, dict[str, Any]]]:
-    """Yields step, class, name and content of each entry except sums; entries of another type are logged."""
+def call_entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[str | None, str, str, dict[str, Any]]]:
+    """Yields step, class, name and content of each entry, except totals. Logs entries of unexpected type."""
     for step, classes in document.items():
         for kind, named_ones in classes.items() if isinstance(classes, dict) else _odd(step, log):
             if kind not in CLASSES or not isinstance(named_ones, dict):
-                log.add("bad_class", "note", text="parts of the file that are not calls were skipped", example=kind)
+                log.add("bad_class", "note", text="entries that are not calls were skipped", example=kind)
                 continue
             for name, about in named_ones.items():
                 if name.startswith(TOTAL):
@@ -144,17 +147,17 @@ def entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[str | 
 
 
 def _odd(step: str, log: IssueLog) -> tuple[()]:
-    log.add("bad_class", "note", text="parts of the file that are not calls were skipped", example=step)
+    log.add("bad_class", "note", text="entries that are not calls were skipped", example=step)
     return ()
 
 
 def step_label(text: str) -> str | None:
-    """Returns the label of a step that files write as ``step13``, None without one."""
+    """Returns the label in a step name such as ``step13``, or None."""
     return text.removeprefix(_STEP) or None
 
 
 def operation_and_group(name: str) -> tuple[str, str | None]:
-    """Returns operation and group of ``operation@group``."""
+    """Splits ``operation@group`` into operation and group."""
     operation, at, group = name.rpartition("@")
     return (operation, group) if at else (name, None)
 
@@ -170,7 +173,7 @@ def _call(keys: Texts, rank: int | None) -> dict[str, Any]:
 
 
 def _codes(keys: Texts) -> Any:
-    """Returns a number per row, equal for equal keys."""
+    """Returns an integer per row; equal keys have equal integers."""
     code = np.zeros(len(keys["step"]), np.int64)
     for column in keys.values():
         encoded = column.dictionary_encode()

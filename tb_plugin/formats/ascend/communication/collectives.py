@@ -1,4 +1,4 @@
-"""Collectives of device rows: group, ranks and data."""
+"""Collective arguments of device rows: group, ranks, data."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ Int32 = npt.NDArray[np.int32]
 
 # operation type, and the last digits of the group's number: ``hcom_allReduce__586_0_1``
 _NAME = re.compile(r"hcom_(?P<type>[A-Za-z]+)_*(?P<tail>[0-9]{1,3})?")
-_LIBRARY_NAME = "group name"  # argument with the group's name in a database
+_LIBRARY_NAME = "group name"  # argument that contains the group's name, in databases
 _OTHER_NAMES = {"receive": "recv"}
 _TYPES = {
     "FP64": "float64", "FP32": "float32", "FP16": "float16", "BFP16": "bfloat16", "BF16": "bfloat16", "INT64": "int64",
     "UINT64": "uint64", "INT32": "int32", "UINT32": "uint32", "INT16": "int16", "UINT16": "uint16", "INT8": "int8",
     "UINT8": "uint8",
 }  # fmt: skip
-# the count of these operations is the number of elements per rank; for others it is a part
+# operations whose count is the number of elements per rank; for other operations it is only a part
 _COUNTS_PER_RANK = frozenset({"allreduce", "broadcast", "reduce", "send", "receive"})
 
 
-def timed(operations: pa.Table) -> pa.Table:
-    """Returns the calls with a name, a start and a duration."""
+def timed_calls(operations: pa.Table) -> pa.Table:
+    """Returns the calls that have a name, a start and a duration."""
     has_times = pc.and_(operations["start_ns"].is_valid(), operations["elapse_ns"].is_valid())
     return operations.filter(pc.and_(has_times, operations["operation"].is_valid()))
 
 
 def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> Kernels:
-    """Returns the timed calls as rows of a device."""
-    some = timed(operations)
+    """Returns the timed calls as kernels of a device."""
+    some = timed_calls(operations)
     count = some.num_rows
     return Kernels(
         name=ids_of(some["operation"].combine_chunks(), interner),
@@ -61,7 +61,7 @@ def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> 
 def collectives_of(
     columns: Mapping[str, Any], operations: pa.Table | None, groups: Mapping[str, Group], interner: Interner
 ) -> CollectiveArgs:
-    """Returns the collective arguments of rows that are group operations."""
+    """Returns the collective arguments of the rows that are collectives."""
     names, place = np.unique(columns["name"], return_inverse=True)
     matches = [_NAME.match(interner.texts[name]) for name in names.tolist()]
     is_operation = np.array([match is not None for match in matches], np.bool_)
@@ -74,7 +74,7 @@ def collectives_of(
     of_name = np.array([interner.text(text) if text else MISSING for text in tails], np.int32)
     group = of_name[place[rows]]
     others = {column.key: column for column in columns["others"]}
-    # From the call, else from the group's name in a database, else from the end of its number.
+    # The group comes from the call, or the group's name in a database, or the last digits of its number.
     for known in (
         _mapped(others.get(_LIBRARY_NAME), rows, interner, number_of),
         _stated_groups(columns, operations, rows, interner),
@@ -97,7 +97,7 @@ def collectives_of(
 
 
 def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
-    """Returns the last digits of group numbers -> group, if they are unique."""
+    """Maps the last three digits of group numbers to groups. Ambiguous digits are omitted."""
     found: dict[str, list[str]] = defaultdict(list)
     for number in groups:
         found[number[-3:]].append(number)
@@ -105,12 +105,12 @@ def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
 
 
 def _stated_groups(columns: Mapping[str, Any], operations: pa.Table | None, rows: Int32, interner: Interner) -> Int32:
-    """Returns string ids of the groups of calls at these rows, -1 without a call of that name and start."""
+    """Returns the group of each row's call, matched by name and start (string ids, -1 = no such call)."""
     found = np.full(len(rows), MISSING, np.int32)
     if operations is None or not operations.num_rows:
         return found
     calls = operation_kernels(operations, 0, interner)
-    group = ids_of(timed(operations)["group"].combine_chunks(), interner)
+    group = ids_of(timed_calls(operations)["group"].combine_chunks(), interner)
     row = places_among(calls, columns["name"], columns["start_ns"], rows.astype(np.int64))
     known = np.flatnonzero(row != MISSING)
     found[np.searchsorted(rows, row[known])] = group[known]
@@ -145,7 +145,7 @@ def _numbers(column: OpenColumn | None, rows: Int32) -> Int64:
 
 
 def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Callable[[str], str]) -> Int32:
-    """Returns string ids of converted texts of a column, -1 for rows without one."""
+    """Returns string ids of a column's converted texts for ``rows``; -1 = no text."""
     found = np.full(len(rows), MISSING, np.int32)
     if column is None or not column.is_text:
         return found
@@ -159,7 +159,10 @@ def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Call
 
 
 def _found(column: OpenColumn, rows: Int32) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Returns positions of rows in a column, ascending, and which of the rows have one."""
+    """Finds the values of ``rows`` in a column.
+
+    Returns their indices in the column, and the indices in ``rows`` that have a value.
+    """
     order = np.argsort(column.row, kind="stable")
     place = np.minimum(np.searchsorted(column.row[order], rows), max(len(order) - 1, 0))
     known = np.flatnonzero(column.row[order][place] == rows) if len(order) else np.empty(0, np.intp)

@@ -1,4 +1,4 @@
-"""``communication.json`` and its matrix as bounded, repaired objects."""
+"""``communication.json`` and its matrix as repaired objects of bounded size."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 from typing import Any
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 
-MOST_BYTES = 64 * 1024 * 1024  # text that is read: about 55,000 calls; each byte takes up to seven in memory
-MOST_VALUES = 4_000_000  # values of one document; real ones have one per 20 bytes
+MOST_BYTES = 64 * 1024 * 1024  # limit on the text, about 55,000 calls; each byte takes up to seven bytes of memory
+MOST_VALUES = 4_000_000  # limit on values per document; real documents have one per 20 bytes
 PER_BYTE = 7.0
 _STRING_OR_WORD = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|N/A', re.DOTALL)
 _AGAIN = "Parse the profile again: torch_npu.profiler.profiler.analyse()."
 
 
 def document_in(content: bytes, log: IssueLog) -> dict[str, Any] | None:
-    """Returns the object of a file, None if it cannot be read, which is logged.
+    """Returns the JSON object in a file, or None if it is unreadable, which is logged.
 
-    Numbers are texts of their digits: floats would lose the nanoseconds of a time since 1970.
+    Numbers become texts: a float would lose the nanoseconds of a time since 1970.
     """
     if len(content) > MOST_BYTES:
         text = f"the file has more than {MOST_BYTES >> 20} MiB of text and is not shown"
@@ -30,7 +30,7 @@ def document_in(content: bytes, log: IssueLog) -> dict[str, Any] | None:
         log.add("too_large", "note", text=text)
         return None
     try:
-        found = storable(_parsed(content, log), content, log)
+        found = to_storable(_parsed(content, log), content, log)
     except RecursionError:
         log.add("too_deep", "note", text="the file is nested too deeply and is not shown")
         return None
@@ -39,7 +39,7 @@ def document_in(content: bytes, log: IssueLog) -> dict[str, Any] | None:
         log.add("damaged", "note", text=text)
         return None
     if not isinstance(found, dict):
-        log.add("odd_type", "note", text="the file contains no object and is not shown")
+        log.add("odd_type", "note", text="the file contains no JSON object and is not shown")
         return None
     return found
 

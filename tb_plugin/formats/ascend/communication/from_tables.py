@@ -26,13 +26,12 @@ SOURCE, DESTINATION = "Source Rank", "Destination Rank"
 
 
 def calls_table(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table:
-    """Returns the table of calls."""
     titles = (START, *CALL_TITLES.values())
     return operations_of(_keys(table), {title: table.texts(title) for title in titles}, rank, log)
 
 
 def moved_tables(table: CsvTable, rank: int | None, log: IssueLog) -> tuple[pa.Table, pa.Table]:
-    """Returns the tables of link types and of packets; one source row per packet size has both."""
+    """Returns the tables of link types and packets. Each source row has one packet size and contributes to both."""
     keys, band = _keys(table), table.texts(TRANSPORT)
     texts = {title: table.texts(title) for title in (SIZE, TRANSIT, RATIO)}
     packets = packets_of(keys, band, (table.texts(PACKET), table.texts(COUNT), table.texts(PACKETS_TIME)), rank, log)
@@ -52,7 +51,6 @@ def moved_tables(table: CsvTable, rank: int | None, log: IssueLog) -> tuple[pa.T
 
 
 def links_table(table: CsvTable, log: IssueLog) -> Links:
-    """Returns the links."""
     keys = {key: column.to_pylist() for key, column in _keys(table).items()}
     pairs = pc.binary_join_element_wise(table.texts(SOURCE), table.texts(DESTINATION), "-")
     titles = (SIZE, TRANSIT, BANDWIDTH, TRANSPORT, EXAMPLE)

@@ -1,4 +1,4 @@
-"""Groups of ranks: library number, members and their job ranks."""
+"""Process groups: number in the communication library, name and ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_RANKS = 1_000_000  # members of a group, and largest rank
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Known facts about a group."""
+    """Known facts about a process group."""
 
     group: str  # number in the communication library
     name: str = ""  # the program's name: dp, tp, pp, ...
@@ -25,14 +25,14 @@ class Group(msgspec.Struct, frozen=True):
     ranks: tuple[int, ...] = ()  # job ranks by index in the group; empty if unknown
 
     def rank_at(self, place: int, rank: int | None) -> int | None:
-        """Returns the job rank at an index of the group, None if unknown. ``rank`` is the profile's own rank."""
+        """Returns the job rank at an index of the group, or None if unknown. ``rank`` is this profile's rank."""
         if self.ranks:
             return self.ranks[place] if 0 <= place < len(self.ranks) else None
         return rank if place == self.own else None
 
 
 def number_of(library_name: str) -> str:
-    """Returns the number of a group name in tables: two polynomials of its bytes, 32 bits each."""
+    """Returns the number that tables use for a group name: two polynomial hashes of 32 bits each."""
     most, parts = (1 << _BITS) - 1, []
     for prime in _PRIMES:
         value = 0
@@ -43,7 +43,7 @@ def number_of(library_name: str) -> str:
 
 
 def reported_groups(info: Any) -> dict[str, Group]:
-    """Returns the groups in ``parallel_group_info`` by number; entries of another type are skipped."""
+    """Returns the groups in ``parallel_group_info`` by number. Skips entries of unexpected type."""
     found = {}
     for library_name, about in info.items() if isinstance(info, dict) else ():
         if not isinstance(about, dict):
@@ -62,7 +62,10 @@ def reported_groups(info: Any) -> dict[str, Group]:
 
 
 def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mapping[str, int]) -> dict[str, Group]:
-    """Returns the reported groups plus those of calls; ``own`` has the indexes of this rank, from links to itself."""
+    """Returns the reported groups plus the groups of calls.
+
+    ``own`` maps groups to this rank's index in the group, known from links to itself.
+    """
     all_groups = dict(groups)
     for number in dict.fromkeys(used):
         all_groups.setdefault(number, Group(number, own=own.get(number)))
@@ -70,7 +73,7 @@ def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mappi
 
 
 def group_table(groups: Mapping[str, Group], kinds: Mapping[str, str]) -> pa.Table:
-    """Returns the table of groups; ``kinds`` are the kinds of their calls."""
+    """Returns the table of groups. ``kinds`` maps groups to the kind of their calls."""
     every = list(groups.values())
     return job_table(
         GROUPS,

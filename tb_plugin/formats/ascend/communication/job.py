@@ -1,4 +1,4 @@
-"""A profile's facts about its job, as tables for readers and views."""
+"""Facts about the job in one rank's profile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.communication.calls import calls_in
-from tb_plugin.formats.ascend.communication.collectives import collectives_of, operation_kernels, timed
+from tb_plugin.formats.ascend.communication.collectives import collectives_of, operation_kernels, timed_calls
 from tb_plugin.formats.ascend.communication.from_tables import calls_table, links_table, moved_tables
 from tb_plugin.formats.ascend.communication.groups import Group, group_table, reported_groups, with_own_places
 from tb_plugin.formats.ascend.communication.links import Links, links_in
@@ -39,17 +39,17 @@ TIMES_TABLE, BANDWIDTH_TABLE, MATRIX_TABLE = "communication_time", "communicatio
 
 
 class Job(msgspec.Struct, frozen=True):
-    """Facts of one rank's profile about its job."""
+    """Facts about the job, as tables and groups."""
 
     tables: Mapping[str, pa.Table] = msgspec.field(default_factory=dict)
     groups: Mapping[str, Group] = msgspec.field(default_factory=dict)
 
     def reported(self) -> list[ReportedTable]:
-        """Returns the tables with rows, in the form of a trace."""
+        """Returns the non-empty tables in the form of a trace."""
         return [as_reported_table(name, self.tables[name]) for name in SCHEMAS if name in self.tables]
 
     def kernels(self, interner: Interner) -> Kernels | None:
-        """Returns the calls as rows of a device, for a profile without other rows; None without calls."""
+        """Returns the calls as kernels of a device, for a profile that has no other rows. None without calls."""
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None
@@ -57,20 +57,20 @@ class Job(msgspec.Struct, frozen=True):
         return found if len(found) else None
 
     def steps(self) -> ReportedSteps | None:
-        """Returns the steps named by calls, for a profile without other steps."""
+        """Returns steps built from the step labels of calls, for a profile that has no other steps."""
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None
-        some = timed(operations)
+        some = timed_calls(operations)
         start = np.asarray(some["start_ns"]).astype(np.int64)
         return steps_of(some["step"].to_pylist(), start, start + np.asarray(some["elapse_ns"]).astype(np.int64))
 
     def collectives(self, columns: Mapping[str, Any], interner: Interner) -> CollectiveArgs:
-        """Returns the collective arguments of rows that are group operations."""
+        """Returns the collective arguments of the rows that are collectives."""
         return collectives_of(columns, self.tables.get(OPERATIONS), self.groups, interner)
 
     def _device(self) -> int:
-        """Returns the device in the step times, 0 without a unique one."""
+        """Returns the device in the step times, or 0 if it is not unique."""
         steps = self.tables.get(STEP_TIMES)
         devices = pc.unique(steps["device"]).drop_null().to_pylist() if steps is not None else []
         return devices[0] if len(devices) == 1 and 0 <= devices[0] < 2**15 else 0
@@ -84,9 +84,9 @@ def job_of(
     stored: Mapping[str, CsvTable],
     logs: tuple[IssueLog, IssueLog, IssueLog],
 ) -> Job:
-    """Returns the job from text files, and from the tables ``stored`` in a database where files are missing.
+    """Returns the job facts in text files. Missing files are replaced by the tables ``stored`` in a database.
 
-    ``documents`` are communication and its matrix; ``logs`` belong to them and to the step times.
+    ``documents`` are the communication file and its matrix. ``logs`` are for those two and for the step times.
     """
     calls_log, links_log, steps_log = logs
     made: dict[str, pa.Table] = {}

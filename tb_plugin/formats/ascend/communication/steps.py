@@ -1,4 +1,4 @@
-"""Step times from the vendor's tool, and steps named by rows."""
+"""Step times from the vendor's tool, and steps from the labels of rows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _DEVICE, _STEP = "Device_id", "Step"
 
 
 def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | None:
-    """Returns the step times of a table, None without times; unknown columns are logged."""
+    """Returns the step times of a table, or None if it has none. Logs unknown columns."""
     if not any(table.has(title) for title in STEP_TITLES.values()):
-        log.add("missing_columns", "note", text="the file has no column with a time, so it is not shown")
+        log.add("missing_columns", "note", text="the file has no time column, so it is not shown")
         return None
     unknown = [title for title in table.titles if title not in (_DEVICE, _STEP, *STEP_TITLES.values())]
     if unknown:
@@ -44,7 +44,10 @@ def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | N
 
 
 def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> ReportedSteps | None:
-    """Returns steps named by rows: from the first to the last row, at most to the next step; None without names."""
+    """Returns steps built from the step labels of rows, or None without labels.
+
+    A step lasts from its first row to its last, but not beyond the start of the next step.
+    """
     texts = np.array(["" if text is None else text for text in label], dtype=object)
     names, place = np.unique(texts, return_inverse=True)
     start = np.full(len(names), np.iinfo(np.int64).max)
@@ -61,7 +64,7 @@ def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> Rep
 
 
 def kernel_steps(kernels: Kernels, texts: Sequence[str]) -> ReportedSteps | None:
-    """Returns the steps named by kernels, None without names."""
+    """Returns steps built from the step labels of kernels, or None without labels."""
     column = next((fact for fact in kernels.facts if fact.key == STEP_OF_KERNEL), None)
     if column is None:
         return None

@@ -1,4 +1,4 @@
-"""Exact integer nanoseconds and bytes from decimal digits."""
+"""Exact integer nanoseconds and bytes from decimal texts."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.formats.ascend.csv_table import cleaned
-from tb_plugin.formats.ascend.digits import exactly
+from tb_plugin.formats.ascend.csv_table import trimmed_cells
+from tb_plugin.formats.ascend.digits import scaled_exactly
 from tb_plugin.formats.issues import IssueLog
 
-# below this value products are off by less than a thousandth: only those near a half need their digits
+# below this value, floats are accurate to 0.001, so only products near one half need decimal arithmetic
 _CERTAIN_BELOW = 2.0**40
 _MAX_NUMBER = 9.2e18
 
 
 def texts_of(values: Sequence[Any], log: IssueLog) -> pa.Array:
-    """Returns JSON values as texts, null for missing ones. Values that are not text are logged and count as missing."""
+    """Returns JSON values as texts; null = missing. Logs values of other types and treats them as missing."""
     odd = sum(1 for value in values if value is not None and not isinstance(value, str))
     if odd:
-        log.add("odd_value", "note", count=odd, text="values of an unexpected type count as missing")
+        log.add("odd_value", "note", count=odd, text="values of an unexpected type are treated as missing")
         values = [value if isinstance(value, str) else None for value in values]
-    return cleaned(pa.array(values, pa.string()))
+    return trimmed_cells(pa.array(values, pa.string()))
 
 
 def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | None = 0) -> pa.Array:
-    """Returns decimal texts times ten to a power as integers, null if missing.
+    """Returns decimal texts times 10**``power`` as integers; null = missing.
 
-    Invalid numbers, numbers below ``least`` or beyond 64 bits are logged and count as missing.
+    Numbers that are invalid, below ``least`` or beyond 64 bits are logged and treated as missing.
     """
-    values = numbers(texts, log)
+    values = floats_of(texts, log)
     has_value = np.asarray(pc.is_valid(values))
-    with np.errstate(over="ignore"):  # such a number counts as missing
+    with np.errstate(over="ignore"):  # such numbers are treated as missing
         product = np.where(has_value, np.asarray(pc.fill_null(values, 0.0)), 0.0) * 10.0**power
     within = np.isfinite(product) & (np.abs(product) < _MAX_NUMBER)
     product = np.where(within, product, 0.0)
     made = np.rint(product).astype(np.int64)
     unsure = np.flatnonzero((np.abs(product) >= _CERTAIN_BELOW) | (np.abs(np.abs(product % 1) - 0.5) < 0.002))
     for place in unsure.tolist():
-        if (exact := exactly(texts[place].as_py(), power)) is not None:
+        if (exact := scaled_exactly(texts[place].as_py(), power)) is not None:
             made[place] = exact
     if least is not None:
         within &= made >= least
@@ -50,8 +50,8 @@ def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | 
     return pa.array(made, mask=~(has_value & within))
 
 
-def numbers(texts: pa.Array, log: IssueLog) -> pa.Array:
-    """Returns texts as floats, null for invalid ones, which are logged."""
+def floats_of(texts: pa.Array, log: IssueLog) -> pa.Array:
+    """Returns texts as floats. Invalid texts are logged and become null."""
     try:
         return pc.cast(texts, pa.float64())
     except pa.ArrowInvalid:

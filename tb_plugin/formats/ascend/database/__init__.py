@@ -1,6 +1,6 @@
 """SQLite profiles, with the same parts as the text files."""
 
-from tb_plugin.formats.ascend.database.content import Content, analysed, content_of
-from tb_plugin.formats.ascend.database.safe_open import Database, opened
+from tb_plugin.formats.ascend.database.content import Content, analysis_tables, content_of
+from tb_plugin.formats.ascend.database.safe_open import Database, open_database
 
-__all__ = ["Content", "Database", "analysed", "content_of", "opened"]
+__all__ = ["Content", "Database", "analysis_tables", "content_of", "open_database"]

@@ -1,6 +1,6 @@
 """Database values as typed columns.
 
-SQLite stores any type in any cell, so every cell is checked.
+Every cell is checked, because SQLite allows any type in any cell.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIGITS = re.compile(r" *-?[0-9]{1,19} *")
 
 
 class Form(Enum):
-    """Requested type of a column."""
+    """Type of a column."""
 
     WHOLE = "int64"
     NUMBER = "double"
@@ -35,12 +35,12 @@ class Form(Enum):
 
     @property
     def type(self) -> pa.DataType:
-        """Returns the Arrow type of such columns."""
+        """Returns the corresponding Arrow type."""
         return pa.type_for_alias(self.value)
 
 
 class Columns:
-    """Columns of a table with ``rows`` values each; missing and mistyped values are null."""
+    """Columns of a table with ``rows`` values each. Missing and mistyped values are null."""
 
     def __init__(self, arrays: Mapping[str, pa.Array], rows: int) -> None:
         self._arrays = dict(arrays)
@@ -51,27 +51,26 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, form: Form = Form.WHOLE) -> pa.Array:
-        """Returns a column, all null if the table lacks it."""
+        """Returns a column; all values are null if the table does not have it."""
         found = self._arrays.get(name)
         return pa.nulls(self.rows, form.type) if found is None else found
 
     def integers(self, name: str) -> Int64:
-        """Returns integers, -1 if missing."""
+        """Returns integers; -1 = missing."""
         found: Int64 = np.asarray(pc.fill_null(self.array(name), MISSING))
         return found
 
     def has_value(self, name: str) -> Bool:
-        """Returns flags of the rows with a value in this column."""
+        """Returns a boolean mask of the rows that have a value in this column."""
         found: Bool = np.asarray(pc.is_valid(self.array(name)))
         return found
 
     def number(self, name: str) -> Float64:
-        """Returns floats, NaN if missing."""
+        """Returns floats; NaN = missing."""
         found: Float64 = np.asarray(pc.fill_null(self.array(name, Form.NUMBER), np.nan))
         return np.where(np.isfinite(found), found, np.nan)
 
     def take(self, row: Int64) -> Columns:
-        """Returns the columns of these rows."""
         if len(row) == self.rows:
             return self
         place = pa.array(row)
@@ -79,7 +78,7 @@ class Columns:
 
 
 def column_of(values: Sequence[Any], form: Form, log: IssueLog, where: str) -> pa.Array:
-    """Returns values as a column of this type; mistyped values are counted and become null."""
+    """Returns values as a column of type ``form``. Mistyped values are logged and become null."""
     try:
         return pa.array(values, form.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):

@@ -1,4 +1,4 @@
-"""Parts of a profile that only its databases have."""
+"""Parts of a profile that are read from its databases."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tb_plugin.formats.ascend.database.host import OPERATOR, host_rows, reported
 from tb_plugin.formats.ascend.database.kernel_table import kernel_rows
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.queue_links import enqueuing_operator
-from tb_plugin.formats.ascend.database.rows import Rows, timed
+from tb_plugin.formats.ascend.database.rows import Rows, rows_with_times
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.statistics import worked_out
 from tb_plugin.formats.ascend.database.tables import analysed_tables, memory_tables
 from tb_plugin.formats.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
 from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.ascend.text_or_database import ComparedNumber, Figures, figures_of, kernel_figures
-from tb_plugin.formats.values import storable
+from tb_plugin.formats.values import to_storable
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
@@ -38,7 +38,7 @@ Int32 = npt.NDArray[np.int32]
 
 _OWN_SETTINGS = frozenset({"SCHEMA_VERSION_MAJOR", "SCHEMA_VERSION_MINOR", "SCHEMA_VERSION_MICRO"})
 _MAX_PAIRS = 10_000
-# a database of a profile has one of these
+# the database of a profile contains at least one of these tables
 _TABLES = (
     "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD", "TASK", "COMMUNICATION_OP", "OVERLAP_ANALYSIS", "STEP_TIME",
     "OP_MEMORY", "MEMORY_RECORD", "NPU_MODULE_MEM", "NPU_MEM", "AICORE_FREQ", "HBM", "LLC", "QOS", "ACC_PMU",
@@ -47,29 +47,32 @@ _TABLES = (
 
 
 class Content(msgspec.Struct, frozen=True, eq=False):
-    """Content of a database; parts that were not requested are None or empty."""
+    """Content of a database. Parts that were not requested are None or empty."""
 
     columns: dict[str, Any] | None = None
-    """Columns and sections of all rows, as from the trace view."""
+    """Columns and sections of all rows, in the same form as for the trace view."""
     counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
     process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     thread_names: Mapping[tuple[str, str], str] = msgspec.field(default_factory=dict)
     process_order: Mapping[str, int] = msgspec.field(default_factory=dict)
     kernels: Kernels | None = None
     placed: Int32 | None = None
-    """Rows of the kernels, if ``columns`` has them."""
-    tables: Mapping[str, CsvTable] = msgspec.field(default_factory=dict)  # by the name of the corresponding file
+    """Row of each kernel, if ``columns`` contains the kernels."""
+    tables: Mapping[str, CsvTable] = msgspec.field(default_factory=dict)  # key: name of the corresponding file
     steps: ReportedSteps | None = None
     profile_info: Mapping[str, Any] = msgspec.field(
         default_factory=dict
     )  # facts about the profile, as in profiler_metadata.json
     rank: int | None = None
     devices: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)  # properties by device number
-    figures: Figures = msgspec.field(default_factory=dict)  # numbers that other files have as well
+    figures: Figures = msgspec.field(default_factory=dict)  # numbers to compare with other files
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
-    """Returns what the database adds to the files ``texts``, None for a database that is no profile."""
+    """Returns the parts of the profile that the text files ``texts`` do not contain.
+
+    Returns None if the database is not a profile.
+    """
     if not any(database.has(table) for table in _TABLES):
         return None
     names = Names(database, interner)
@@ -88,8 +91,8 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
     )
 
 
-def analysed(database: Database, texts: frozenset[str]) -> Content | None:
-    """Returns the tables of an ``analysis.db`` that the files ``texts`` lack, None without any table."""
+def analysis_tables(database: Database, texts: frozenset[str]) -> Content | None:
+    """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain. None without tables."""
     every = analysed_tables(database, frozenset())
     if not every:
         return None
@@ -97,13 +100,13 @@ def analysed(database: Database, texts: frozenset[str]) -> Content | None:
 
 
 def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
-    """Returns the database's numbers about kernels, operators and memory that the files ``texts`` have as well."""
+    """Returns the database's totals of kernels, operators and memory, to compare them with the text files ``texts``."""
     found: Figures = {}
     if files.KERNELS in texts:
         described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").integers("globalTaskId")
-        tasks, _, dur = timed(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
+        tasks, _, dur = rows_with_times(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
         kernels = dur[np.isin(tasks.integers("globalTaskId"), described)]
-        _, _, groups = timed(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
+        _, _, groups = rows_with_times(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
         if len(kernels) + len(groups):
             found |= kernel_figures(np.concatenate((kernels, groups)))
     if files.TRACE in texts:
@@ -115,8 +118,8 @@ def _figures(database: Database, names: Names, interner: Interner, texts: frozen
 
 
 def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
-    """Returns rows, counters and kernels. If a trace view draws the rows, these only identify the kernels."""
-    # Names that only the rows need do not justify a second table of texts.
+    """Returns rows, counters and kernels, or only the kernels if the profile has a trace view."""
+    # A second table of texts, for names that only the rows use, is not worth it.
     rows = Rows(interner)
     operations = operations_in(database, rows, names)
     host = host_rows(database, rows, names)
@@ -137,7 +140,7 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     )
     queued_by = enqueuing_operator(columns, host.arrows, without_operator)
     external[without_operator] = np.where(queued_by != MISSING, queued_by + 1, MISSING)
-    # The number of an operator is that of the work that it requested.
+    # An operator has the same external id as the work that it requested.
     requesting = np.unique(external[external > 0])
     external[requesting - 1] = requesting
     columns |= {
@@ -179,7 +182,7 @@ def _json(text: str) -> Any:
     if not text.startswith(("{", "[")):
         return text
     try:
-        return storable(json.loads(text, parse_constant=lambda word: None), text.encode(errors="replace"))
+        return to_storable(json.loads(text, parse_constant=lambda word: None), text.encode(errors="replace"))
     except (ValueError, RecursionError):
         return text
 

@@ -1,4 +1,4 @@
-"""Sampled values, named as in a trace view."""
+"""Sampled counters, with the names used in a trace view."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _SIDES = {"app": "APP", "device": "Device"}
 _PARTS = {"readBwLevel": "read_bandwidth", "writeBwLevel": "write_band_width", "readOstLevel": "read_ost",
           "writeOstLevel": "write_ost"}  # fmt: skip
 _LEVELS = {"mataBwLevel": "Mata Bw Level", "l2BufferBwLevel": "L2 Buffer Bw Level"}
-# tables of links in the vendor's manual -> title
+# link tables (as in the vendor's manual) -> title
 _LINKS = {"NIC": "NIC", "ROCE": "RoCE", "HCCS": "HCCS", "PCIE": "PCIe", "DDR": "DDR", "NETDEV_STATS": "Network"}
 _LINKS_ORDER = 24
 _TIME, _DEVICE, _PORT = "timestampNs", "deviceId", "funcId"
-_MAX_MODES = 64  # directions, sides and columns; real tables have two to twenty
+_MAX_MODES = 64  # maximum number of directions, sides and columns; real tables have 2 to 20
 
 
 class Counters:
-    """The values of all counters of a database."""
+    """Collects the counters of a database."""
 
     def __init__(self, database: Database, rows: Rows, names: Names, host_pid: str) -> None:
         self._database = database
@@ -44,7 +44,7 @@ class Counters:
         self._parts: list[tuple[Int64, Float64, Int32, Int32, Int32]] = []
 
     def take(self) -> CounterEvents:
-        """Returns all counters of the database, sorted by time."""
+        """Returns all counters, sorted by time."""
         self._frequency()
         self._hbm()
         self._cache()
@@ -103,7 +103,7 @@ class Counters:
             self._add(_STARS, read, read.number(key), self._rows.text(title), title)
 
     def _accelerators(self) -> None:
-        """Adds a series per accelerator; a trace view mixes all under one name."""
+        """Adds one series per accelerator. A trace view mixes them under one name."""
         read = self._database.read("ACC_PMU", needs=_TIME, whole=f"{_DEVICE} accId", number=" ".join(_PARTS))
         number = self._rows.numbers(read.integers("accId"), "acc_id {}")
         for key, title in _PARTS.items():
@@ -116,7 +116,7 @@ class Counters:
             self._add(_QUALITY, part, part.number("bandwidth") / _MIB, self._rows.text(f"QoS {word}"), "value")
 
     def _links(self) -> None:
-        """Adds rates and counts of links and memory: one counter per column, except place and time."""
+        """Adds rates and counts of links and memory: one counter per column."""
         place = {_TIME: Form.WHOLE, _DEVICE: Form.WHOLE, _PORT: Form.WHOLE}
         for order, (table, title) in enumerate(_LINKS.items()):
             keys = [each for each in self._database.columns(table) if each not in place][:_MAX_MODES]

@@ -1,4 +1,4 @@
-"""Operations of rank groups, and their tasks on planes."""
+"""Communication operations, and their tasks on planes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.database.cells import Columns
-from tb_plugin.formats.ascend.database.host import Host, connected
+from tb_plugin.formats.ascend.database.host import Host, connection_ids
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
+from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, rows_with_times
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.tasks import Tasks, devices_in, operator_of_connection
 from tb_plugin.model.trace.links import first_with_key
@@ -20,7 +20,7 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-# enum column -> argument in a trace view, and the table with the words
+# enum column -> argument in a trace view, and the table with its texts
 _ENUMS = {
     "transportType": ("transport type", "ENUM_HCCL_TRANSPORT_TYPE"), "linkType": ("link type", "ENUM_HCCL_LINK_TYPE"),
     "rdmaType": ("rdma type", "ENUM_HCCL_RDMA_TYPE"), "dataType": ("data type", "ENUM_HCCL_DATA_TYPE"),
@@ -29,37 +29,39 @@ _INTEGER_ARGUMENTS = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank":
 
 
 class Operations(msgspec.Struct, frozen=True, eq=False):
-    """Complete operations; all columns except the last have equal length."""
+    """Communication operations. All columns except the last have equal length."""
 
     read: Columns
     start_ns: Int64
     dur_ns: Int64
     name: Int32
     connection: Int64
-    group: Int64  # index of the group, in the order of first operations
-    groups: Int64  # string numbers of the group names, in this order
+    group: Int64  # index of the group, in order of its first operation
+    groups: Int64  # database numbers of the group names, in this order
 
 
 def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
-    """Returns the operations of all groups."""
+    """Returns the communication operations of all groups."""
     read = database.read(
         "COMMUNICATION_OP",
         needs="startNs endNs opName",
         whole="connectionId groupName opId dataType algType count opType deviceId waitNs",
     )
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     name = names_or_numbers(rows, names.ids(read.integers("opName")), read.integers("opName"))
     found, first, place = np.unique(read.integers("groupName"), return_index=True, return_inverse=True)
     order = np.argsort(start[first], kind="stable")
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
-    return Operations(read, start, dur, name, connected(read.integers("connectionId")), number[place], found[order])
+    return Operations(
+        read, start, dur, name, connection_ids(read.integers("connectionId")), number[place], found[order]
+    )
 
 
 def operation_rows(
     database: Database, rows: Rows, names: Names, host: Host, tasks: Tasks, operations: Operations
 ) -> tuple[Int32, Int64]:
-    """Adds the operations; returns their rows and devices."""
+    """Adds the operations as rows. Returns the rows and their devices."""
     read, interner = operations.read, rows.interner
     device = _devices(operations, tasks)
     row = rows.add(
@@ -84,7 +86,7 @@ def operation_rows(
 
 
 def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, operations: Operations) -> None:
-    """Adds the tasks of operations, on their planes."""
+    """Adds the tasks of operations on the tracks of their planes."""
     read = database.read(
         "COMMUNICATION_TASK_INFO",
         needs="globalTaskId",
@@ -96,7 +98,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
     known = np.flatnonzero(task != MISSING)
     if missing_tasks := read.rows - len(known):
         database.log.add(
-            "lost_task", "dropped", count=missing_tasks, text="tasks of operations without a time were skipped"
+            "lost_task", "dropped", count=missing_tasks, text="communication tasks without a time were skipped"
         )
     read, task = read.take(known), task[known]
     start, dur = tasks.start_ns[task], tasks.dur_ns[task]
@@ -123,7 +125,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
 
 
 def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> Int32:
-    """Returns tracks of planes; if there are several groups, each has its own planes."""
+    """Returns the tracks of planes. With several groups, each group has separate tracks."""
     if len(np.unique(group)) < 2:
         return rows.numbers(plane, "Plane {}")
     order = {name: place for place, name in enumerate(operations.groups.tolist())}
@@ -137,10 +139,13 @@ def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> I
 
 
 def _devices(operations: Operations, tasks: Tasks) -> Int64:
-    """Returns the device of operations: as reported, else of the tasks of their connection, else the only device."""
+    """Returns the device of each operation.
+
+    Uses the reported device, or that of a task with the same connection, or the only device.
+    """
     if operations.read.has("deviceId"):
         return devices_in(operations.read)
-    connection = connected(tasks.read.integers("connectionId"))
+    connection = connection_ids(tasks.read.integers("connectionId"))
     task = first_with_key(connection, np.arange(len(connection)), operations.connection)
     fallback = int(tasks.device[0]) if len(np.unique(tasks.device)) == 1 else 0
     return np.where(task != MISSING, np.append(tasks.device, fallback)[task], fallback)

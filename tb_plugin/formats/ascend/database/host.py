@@ -1,4 +1,4 @@
-"""Host rows of a database, and the operators behind device tasks."""
+"""Host rows of a database, and the operators that requested device tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_types
 from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
+from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, rows_with_times
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.statistics import LEVEL
 from tb_plugin.model.trace.extra_columns import ReportedSteps
@@ -37,32 +37,32 @@ _KINDS = {
 }
 _CATEGORIES = {OPERATOR: "cpu_op", _QUEUE: "dequeue", _PYTHON: "python_function", _MSTX: "mstx"}
 _LEVELS = {5000: "runtime", 5500: "hccl", 10000: "node", 15000: "model", 20000: "acl"}
-# name prefixes of calls in a trace view, by called layer
+# name prefixes of CANN calls in a trace view, by called layer
 _PREFIXES = {5000: "Runtime", 5500: "Hccl", 10000: "Node", 15000: "Model", 20000: "AscendCL"}
 _ENQUEUE, _ARROW = "Enqueue", "enqueue_to_dequeue"
 _COLLECTION, _COLLECTION_LANE = "Python GC", 1
 _SHAPE = re.compile(r"[0-9,;\s\[\]-]*")
-MOST_STACK_BYTES = 256 * 1024 * 1024  # distinct call stacks written out; real profiles have a few MB
+MOST_STACK_BYTES = 256 * 1024 * 1024  # limit for the text of distinct call stacks; real profiles have a few MB
 
 
 class Host(msgspec.Struct, frozen=True, eq=False):
-    """Facts of the host rows for the other tables."""
+    """Facts about the host rows that other tables need."""
 
     operators: OperatorArgs
     arrows: ArrowEnds
     pid: str  # process id on the host, "" for none
     enqueued_by: Columns  # ``row`` of the requesting operator per ``connectionId``
-    python: PythonArgs  # rows of Python calls; a database does not number them
+    python: PythonArgs  # rows of Python calls, without ids, which the database does not contain
 
 
 def host_rows(database: Database, rows: Rows, names: Names) -> Host:
-    """Adds the rows of the host and returns their facts."""
+    """Adds the host rows and returns facts about them."""
     read = database.read(
         "PYTORCH_API",
         needs=_TIMES,
         whole="globalTid connectionId name sequenceNumber fwdThreadId inputDtypes inputShapes callchainId type",
     )
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     what = read.integers("type")
     name = names_or_numbers(rows, names.ids(read.integers("name")), read.integers("name"))
     kind = np.select([what == each for each in _KINDS], list(_KINDS.values()), EventKind.UNKNOWN).astype(np.uint8)
@@ -92,8 +92,8 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
 
 
 def reported_steps(database: Database) -> ReportedSteps | None:
-    """Returns the steps in the database, None without any."""
-    read, start, dur = timed(database.read("STEP_TIME", needs=_TIMES, whole="id"), database.log)
+    """Returns the steps recorded in the database, or None."""
+    read, start, dur = rows_with_times(database.read("STEP_TIME", needs=_TIMES, whole="id"), database.log)
     if not read.rows:
         return None
     order = np.argsort(start, kind="stable")
@@ -105,7 +105,7 @@ def reported_steps(database: Database) -> ReportedSteps | None:
 def _rows_named(
     name: Int32, texts: list[str], among: npt.NDArray[np.bool_], holds: Callable[[str], bool]
 ) -> npt.NDArray[np.intp]:
-    """Returns the rows in ``among`` whose name satisfies ``holds``; each distinct name is tested once."""
+    """Returns the rows among ``among`` whose name satisfies ``holds``. Each distinct name is tested once."""
     found = [each for each in np.unique(name[among]).tolist() if holds(texts[each])]
     return np.flatnonzero(among & np.isin(name, found))
 
@@ -120,9 +120,9 @@ def _threads(rows: Rows, global_tid: Int64) -> tuple[Int32, Int32]:
 
 
 def _marks(database: Database, rows: Rows, names: Names) -> None:
-    """Adds annotations of the program, if the table of host rows has none."""
+    """Adds the program's annotations (mstx)."""
     read = database.read("MSTX_EVENTS", needs=_TIMES, whole="globalTid message")
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     pid, tid = _threads(rows, read.integers("globalTid"))
     rows.add(
         start_ns=start,
@@ -137,7 +137,7 @@ def _marks(database: Database, rows: Rows, names: Names) -> None:
 
 def _calls(database: Database, rows: Rows, names: Names) -> None:
     read = database.read("CANN_API", needs=_TIMES, whole="type globalTid connectionId name")
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     layer = read.integers("type")
     both, place = np.unique(np.stack((layer, read.integers("name"))), axis=1, return_inverse=True)
     plain = names_or_numbers(rows, names.ids(both[1]), both[1])
@@ -146,7 +146,7 @@ def _calls(database: Database, rows: Rows, names: Names) -> None:
         for what, name in zip(both[0].tolist(), plain.tolist(), strict=True)
     ]
     pid, tid = _threads(rows, read.integers("globalTid"))
-    connection = connected(read.integers("connectionId"))
+    connection = connection_ids(read.integers("connectionId"))
     row = rows.add(
         start_ns=start,
         dur_ns=dur,
@@ -163,7 +163,7 @@ def _calls(database: Database, rows: Rows, names: Names) -> None:
 
 
 def _collections(database: Database, rows: Rows, host_pid: str) -> None:
-    read, start, dur = timed(database.read("GC_RECORD", needs=_TIMES, whole="globalTid"), database.log)
+    read, start, dur = rows_with_times(database.read("GC_RECORD", needs=_TIMES, whole="globalTid"), database.log)
     if not read.rows:
         return
     pid = lane_pid(host_pid, _COLLECTION_LANE, 0)
@@ -180,12 +180,12 @@ def _collections(database: Database, rows: Rows, host_pid: str) -> None:
 
 
 def lane_pid(host_pid: str, order: int, device: int) -> str:
-    """Returns the number that a trace view gives to an artificial process: counters, garbage collections."""
+    """Returns the process id that a trace view uses for counters and garbage collections."""
     return str(((int(host_pid) if host_pid else 0) << 10) | (order << 5) | device)
 
 
-def connected(connection: Int64) -> Int64:
-    """Returns connection numbers, -1 for none: 0, and the largest of 32 bits."""
+def connection_ids(connection: Int64) -> Int64:
+    """Returns connection ids; -1 = none (stored as 0 or the largest 32-bit number)."""
     return np.where((connection > 0) & (connection != NO_CONNECTION), connection, MISSING)
 
 
@@ -197,7 +197,7 @@ def _connections(
     begins: npt.NDArray[np.bool_],
     at: tuple[Int64, Int32, Int32],
 ) -> tuple[Columns, ArrowEnds]:
-    """Returns the operator of each connection, and arrows through the queue."""
+    """Returns the operator of each connection, and arrows from enqueue to dequeue."""
     what, identity = read.integers("type"), read.integers("connectionId")
     table = database.read("CONNECTION_IDS", needs="id connectionId")
     number, value = table.integers("id"), table.integers("connectionId")
@@ -232,9 +232,10 @@ def _connections(
 
 
 def _is_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
-    """Returns flags of connections between a forward and a backward operator with the same sequence number.
+    """Returns a boolean mask of the connections between a forward and a backward operator.
 
-    Torch and CANN number independently, so such a number may also be that of a task.
+    Both operators have the same sequence number. PyTorch and CANN count separately, so a task may have that number
+    by chance.
     """
     _, place, count = np.unique(np.stack((value, sequence)), axis=1, return_inverse=True, return_counts=True)
     shared: npt.NDArray[np.bool_] = (sequence >= 0) & (count[place.reshape(-1)] > 1)
@@ -261,7 +262,7 @@ def _operators(database: Database, rows: Rows, names: Names, read: Columns, row:
 
 
 def _arguments(rows: Rows, names: Names, read: Columns) -> tuple[Int32, Int32]:
-    """Returns shapes and types of inputs; torch_npu of 2025 swapped the two columns."""
+    """Returns input shapes and types. torch_npu of 2025 swapped the two columns."""
     shapes, types = (names.ids(read.integers(key)) for key in ("inputShapes", "inputDtypes"))
     if not _are_shapes(rows, shapes) and _are_shapes(rows, types):
         shapes, types = types, shapes
@@ -280,7 +281,7 @@ def _formed(rows: Rows, ids: Int32, convert: Callable[[str], str]) -> Int32:
 
 
 def _stacks(database: Database, rows: Rows, names: Names, chain: Int64) -> Int32:
-    """Returns string ids of the call stacks, innermost frame first, up to the memory limit."""
+    """Returns string ids of call stacks, innermost frame first. Stops at MOST_STACK_BYTES."""
     used_chains = np.unique(chain[chain >= 0])
     read = database.read("PYTORCH_CALLCHAINS", needs="id stack", whole="stackDepth")
     kept = np.flatnonzero(np.isin(read.integers("id"), used_chains))

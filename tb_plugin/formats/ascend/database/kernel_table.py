@@ -1,7 +1,4 @@
-"""Kernels and group operations in the columns of kernel_details.csv.
-
-Hardware counters are included.
-"""
+"""Kernels and communication operations, in the columns of kernel_details.csv."""
 
 from __future__ import annotations
 
@@ -13,14 +10,23 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
-from tb_plugin.formats.ascend.csv_table import cleaned
+from tb_plugin.formats.ascend.csv_table import trimmed_cells
 from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.groups import Operations
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.tasks import DESCRIBED_NAMES, FULLY_DESCRIBED, Tasks
 from tb_plugin.formats.ascend.database.typed_table import TypedTable, absent_below_zero
-from tb_plugin.formats.ascend.kernel_details import DEVICE, DURATION, NAME, START, WAIT, Kernels, kernels_of, unquoted
+from tb_plugin.formats.ascend.kernel_details import (
+    DEVICE,
+    DURATION,
+    NAME,
+    START,
+    WAIT,
+    Kernels,
+    kernels_of,
+    unquoted_shapes,
+)
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING
@@ -29,21 +35,19 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 _TASK_COLUMNS = {"modelId": "Model ID", "taskId": "Task ID", "streamId": "Stream ID", "contextId": "Context ID"}
-_NONE = 2**32 - 1  # the largest 32-bit number means none, except for models: there it marks a stand-alone operator
-_GROUPS = "COMMUNICATION"  # core of group operations, as in the newest files
+_NONE = 2**32 - 1  # the largest 32-bit number means none; for models, it means a stand-alone operator
+_GROUPS = "COMMUNICATION"  # core type of communication operations, as in the newest CSV files
 _TOTALS = {"aic_total_time": "aicore_time(us)", "aiv_total_time": "aiv_time(us)"}
 MOST_COUNTERS = 512
 
 
 class KernelRows(msgspec.Struct, frozen=True, eq=False):
-    """Kernels and their rows."""
-
     kernels: Kernels
     row: Int32
 
 
 def _named(names: Names, read: Columns, column: str) -> pa.Array:
-    """Returns the names of a column, or the number of a missing text, to retain the other facts of the row."""
+    """Returns the names of a column. A missing text is replaced by its number."""
     number = read.integers(column)
     return pc.coalesce(names.cells(number), absent_below_zero(number).cast(pa.string()))
 
@@ -56,7 +60,7 @@ def kernel_rows(
     operations: Operations,
     placed_operations: tuple[Int32, Int64],
 ) -> KernelRows:
-    """Returns facts of kernels and operations; ``placed_operations`` has rows and devices of the operations."""
+    """Returns kernels and operations. ``placed_operations`` contains the rows and devices of the operations."""
     task = np.flatnonzero(tasks.place != MISSING)
     descriptions, read = tasks.described.take(tasks.place[task].astype(np.int64)), tasks.read.take(task)
     row, device = placed_operations
@@ -64,7 +68,7 @@ def kernel_rows(
     none = np.full(count, MISSING)
     columns = {
         DEVICE: pa.array(np.concatenate((tasks.device[task], device))),
-        NAME: cleaned(
+        NAME: trimmed_cells(
             pa.concat_arrays([_named(names, descriptions, "name"), _named(names, operations.read, "opName")])
         ),
     }
@@ -81,7 +85,7 @@ def kernel_rows(
     }
     for key, title in DESCRIBED_NAMES.items():
         cells = names.cells(descriptions.integers(key))
-        cells = unquoted(cells) if title.endswith("Shapes") else cells
+        cells = unquoted_shapes(cells) if title.endswith("Shapes") else cells
         columns[title] = pa.concat_arrays((cells, of_groups.get(key, pa.nulls(count, pa.string()))))
     waited = np.concatenate((descriptions.integers("waitNs"), operations.read.integers("waitNs")))
     times = {
@@ -103,12 +107,11 @@ def kernel_rows(
 
 
 def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn]:
-    """Returns hardware counters of kernels, by name; ``number`` are the numbers of the tasks."""
     read = database.read("TASK_PMU_INFO", needs="globalTaskId name", number="value")
     value, what = read.number("value"), read.integers("name")
     place = first_with_key(number + 1, np.arange(len(number)), read.integers("globalTaskId") + 1)
     kept = np.flatnonzero((place != MISSING) & np.isfinite(value))
-    # Sorted by counter and kernel; the first of repeated values counts.
+    # Sorted by counter and kernel. The first of several values is used.
     kept = kept[np.lexsort((place[kept], what[kept]))]
     first = np.ones(len(kept), np.bool_)
     first[1:] = (what[kept][1:] != what[kept][:-1]) | (place[kept][1:] != place[kept][:-1])
@@ -124,7 +127,7 @@ def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn
 
 
 def _fact(name: str, row: Int32, value: npt.NDArray[np.float64]) -> OpenColumn:
-    """Returns a column under its name in files, where times are microseconds."""
+    """Returns a column with the name and unit of the CSV file, where times are in microseconds."""
     if name.endswith("_time"):
         return OpenColumn(_TOTALS.get(name, f"{name}(us)"), row, value / 1000)
     is_count = name.endswith("_cycles") and bool((np.abs(value) < 2.0**53).all())

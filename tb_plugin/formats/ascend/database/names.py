@@ -1,4 +1,4 @@
-"""Tables of texts by number: all names, and enums."""
+"""Text tables of a database: all names, and enums."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-# bytes of text columns, or this many times the database: a long name common to all rows must not fill the memory
+# limits for text columns: bytes, and multiple of the database size; a long name may be repeated in all rows
 MOST_BYTES, MOST_TIMES = 256 * 1024 * 1024, 16
 
 
 class Names:
-    """Texts of one table by number; the first text of a repeated number counts."""
+    """Texts of one table by number. For a repeated number, the first text is used."""
 
     def __init__(
         self, database: Database, interner: Interner, table: str = "STRING_IDS", column: str = "value"
@@ -36,7 +36,7 @@ class Names:
         self._free_bytes = max(MOST_BYTES, MOST_TIMES * database.size)
 
     def cells(self, number: Int64) -> pa.Array:
-        """Returns the texts of a column of numbers, null if missing."""
+        """Returns the text of each number; null = missing."""
         place = self._places(number)
         size = int(self._bytes[place[place != MISSING]].sum())
         self._free_bytes -= size
@@ -47,7 +47,7 @@ class Names:
         return self._texts.take(pa.array(place, mask=place == MISSING)).cast(pa.string())
 
     def ids(self, number: Int64) -> Int32:
-        """Returns the string ids of a column of numbers, -1 if missing. Only requested texts are interned."""
+        """Returns the string id of each number; -1 = missing. Only the given numbers are interned."""
         distinct, inverse = np.unique(number, return_inverse=True)
         place = self._places(distinct)
         texts = self._texts.take(pa.array(place, mask=place == MISSING)).to_pylist()
@@ -56,7 +56,7 @@ class Names:
         return found
 
     def bytes_of(self, number: Int64) -> Int64:
-        """Returns the length of each number's text, bytes."""
+        """Returns the text length of each number, in bytes."""
         place = self._places(number)
         return np.where(place == MISSING, 0, np.append(self._bytes, 0)[place])
 

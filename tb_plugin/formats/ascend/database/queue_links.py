@@ -1,4 +1,4 @@
-"""Operators behind queued tasks: from call to queue entry to operator."""
+"""Operators that enqueued device tasks."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.groupby import numbered
+from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import ArrowEnds
-from tb_plugin.model.trace.tree import innermost, nest
+from tb_plugin.model.trace.tree import innermost_at, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
 def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int64) -> Int64:
-    """Returns for each task row the row of the operator that queued its launch, -1 for none.
+    """Returns the row of the operator that enqueued each task, -1 for none.
 
-    The launching call lies in a range that a thread took from the queue. An arrow leads there from the range that put
-    it into the queue, and that lies in the operator.
+    The launching call runs inside a dequeue range. An arrow connects this range to the enqueue range, which is
+    inside the operator.
     """
     none = np.full(len(tasks), MISSING, np.int64)
     kind, correlation = columns["kind"], columns["correlation"]
     calls = np.flatnonzero((kind == EventKind.RUNTIME) & (correlation > 0))
     call = first_with_key(correlation[calls], calls, correlation[tasks])
     width = int(max(columns["pid"].max(initial=0), columns["tid"].max(initial=0))) + 1
-    track = numbered(columns["pid"].astype(np.int64) * width + columns["tid"])[0].astype(np.int32)
+    track = number_groups(columns["pid"].astype(np.int64) * width + columns["tid"])[0].astype(np.int32)
     known = np.flatnonzero(call != MISSING)
     if not len(known) or not len(arrows.end_row):
         return none
@@ -44,11 +44,11 @@ def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int
 
 
 def _around(columns: Mapping[str, Any], track: Int32, rows: Int64, inner: Int64) -> Int64:
-    """Returns the innermost of ``rows`` that is open on the thread when each of ``inner`` starts, -1 for none."""
+    """Returns the innermost of ``rows`` that is open on the same thread when each of ``inner`` starts, -1 for none."""
     start, dur = columns["start_ns"], columns["dur_ns"]
     rows = rows[np.lexsort((-dur[rows], start[rows]))]
     if not len(rows) or not len(inner):
         return np.full(len(inner), MISSING, np.int64)
     begin, end = start[rows], start[rows] + dur[rows]
-    found = innermost(track[rows], begin, end, nest(track[rows], begin, end).parent, track[inner], start[inner])
+    found = innermost_at(track[rows], begin, end, nest(track[rows], begin, end).parent, track[inner], start[inner])
     return np.where(found != MISSING, rows[found], MISSING)

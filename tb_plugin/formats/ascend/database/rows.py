@@ -1,4 +1,4 @@
-"""Columns of a trace from the rows of several tables."""
+"""Columns of a trace, collected from several tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ABSENT = {"nth": MISSING, "correlation": MISSING, "external_id": MISSING, "devi
 
 
 class Rows(msgspec.Struct):
-    """The rows of a trace, collected from tables."""
+    """Collects the rows of a trace."""
 
     interner: Interner
     count: int = 0
@@ -44,7 +44,7 @@ class Rows(msgspec.Struct):
     _facts: dict[str, list[OpenColumn]] = msgspec.field(default_factory=dict)
 
     def add(self, **columns: Any) -> Int32:
-        """Adds rows and returns their numbers; a single value applies to all. Missing columns are absent."""
+        """Adds rows and returns their indices. A scalar applies to all rows; columns not passed are filled with -1."""
         count = len(columns["start_ns"])
         part = {key: np.broadcast_to(columns.get(key, _ABSENT.get(key, 0)), count) for key in _TYPES}
         self._parts.append(part)
@@ -53,7 +53,7 @@ class Rows(msgspec.Struct):
         return row
 
     def fact(self, key: str, row: Int32, values: Int64 | Float64 | pa.Array) -> None:
-        """Adds a fact of some rows: integers (-1 if missing), floats (NaN) or texts (null)."""
+        """Adds an argument for some rows: integers (-1 = missing), floats (NaN) or texts (null)."""
         is_text = not isinstance(values, np.ndarray)
         column = ids_of(values, self.interner) if is_text else values
         has_value = np.flatnonzero(~np.isnan(column) if column.dtype.kind == "f" else column != MISSING)
@@ -63,7 +63,7 @@ class Rows(msgspec.Struct):
     def work(
         self, row: Int32, stream: Int32 | None = None, size: Int64 | None = None, direction: Int32 | None = None
     ) -> None:
-        """Marks rows as device work, with stream, moved bytes and copy direction (string ids)."""
+        """Marks rows as device work. ``size``: bytes moved. ``direction``: copy directions, as string ids."""
         none = np.full(len(row), MISSING)
         ids = (none.astype(np.int32) if each is None else each for each in (stream, direction))
         self._work.append((row, next(ids), none if size is None else size, next(ids)))
@@ -79,7 +79,7 @@ class Rows(msgspec.Struct):
         return found
 
     def columns(self) -> dict[str, Any]:
-        """Returns the columns of all rows, and the facts; callers add sections."""
+        """Returns the columns of all rows, and their arguments. Callers add sections."""
         made: dict[str, Any] = {
             key: np.concatenate([np.empty(0, kind), *(part[key] for part in self._parts)]).astype(kind)
             for key, kind in _TYPES.items()
@@ -93,10 +93,10 @@ class Rows(msgspec.Struct):
         }
 
 
-def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
-    """Returns the rows with both times, their start and duration; the others are counted."""
+def rows_with_times(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
+    """Returns the rows that have both times, with their starts and durations. Other rows are skipped and logged."""
     start, end = read.integers(START), read.integers(END)
-    # Half of the range is reserved for additions to times.
+    # Only half of the 64-bit range is allowed, so that sums of times do not overflow.
     good = read.has_value(START) & read.has_value(END) & (start >= 0) & (end >= start) & (end < 2**62)
     if not good.all():
         log.add("bad_row", "dropped", count=int((~good).sum()))
@@ -105,7 +105,7 @@ def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
 
 
 def names_or_numbers(rows: Rows, ids: Int32, number: Int64) -> Int32:
-    """Returns names; a number without a text becomes its own name."""
+    """Returns names. A number without a text is used as the name."""
     is_missing = ids == MISSING
     if not is_missing.any():
         return ids

@@ -1,8 +1,8 @@
 """Safe access to an untrusted SQLite database.
 
-It is read-only, limited to columns of ordinary tables, and bounded in time and memory. The file is copied first,
-because SQLite needs a local file. The copy's header is corrected if SQLite would refuse the whole file, so that a
-truncated database yields its remaining rows.
+Access is read-only, restricted to columns of ordinary tables, and limited in time and memory. The file is copied
+first, because SQLite needs a local file. The header of a truncated copy is corrected, so that SQLite can read the
+remaining rows.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.lib.temp_dirs import PrivateFolder
 
 MAGIC = b"SQLite format 3\0"
-MOST_SECONDS = 120.0  # per table; the largest real ones take some seconds
+MOST_SECONDS = 120.0  # limit per table; the largest real tables take a few seconds
 MOST_TEXT_BYTES = 16 * 1024 * 1024  # bytes of one cell or row
 MOST_TABLES = 4096
-LEAST_ROW_BYTES = 4  # minimum size of a row: more rows than that come from pages that refer to each other
-MOST_LOST = 20  # maximum ratio of original to truncated length; a shorter file is not worth reading
+LEAST_ROW_BYTES = 4  # minimum size of a row; if there are more rows than fit, pages refer to each other
+MOST_LOST = 20  # maximum ratio of original to truncated length; shorter files are not read
 _HEAD_BYTES = 100
-# header bytes about a write-ahead log (a separate file, not read), and their value for no log
+# header bytes for a write-ahead log (a separate file that is not read), and their value without a log
 _LOG_PLACE, _NO_LOG = 18, b"\1\1"
 _BLOCK_BYTES = 1 << 20
 _BATCH, _FETCH_ROWS = 20_000, 200  # rows per batch of columns, and rows per fetch
-_READ_SHARE = 0.5  # share of the copy in the work; the rest cannot be measured and stays at this value
-_CHECK_STEPS = 50_000  # SQLite instructions between two checks of the clock
-_AGAIN = "Export it again (torch_npu.profiler.profiler.analyse), or export with export_type=Text as well."
+_READ_SHARE = 0.5  # progress after the copy; it stays at this value, because the rest cannot be measured
+_CHECK_STEPS = 50_000  # SQLite instructions between two time checks
+_AGAIN = "Export it again with torch_npu.profiler.profiler.analyse, or also export text files (export_type=Text)."
 _PRAGMAS = frozenset({"table_info"})
 _SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
@@ -44,7 +44,7 @@ _FORMS = {"whole": Form.WHOLE, "number": Form.NUMBER, "text": Form.TEXT}
 
 
 class Database:
-    """An open database. Unreadable parts are logged and count as missing."""
+    """An open database. Unreadable parts are logged and treated as missing."""
 
     def __init__(self, connection: sqlite3.Connection, size: int, log: IssueLog, tell: Callable[[float], None]) -> None:
         self.log = log
@@ -58,16 +58,16 @@ class Database:
         self._tables = self._listed()
 
     def has(self, table: str) -> bool:
-        """Returns True if there is an ordinary table of this name."""
+        """Returns True if the database has an ordinary table of this name."""
         return table.casefold() in self._tables
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Returns the names of the ordinary tables."""
+        """Returns the names of the ordinary tables, without views."""
         return tuple(self._tables.values())
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Returns the column names of a table, none without the table."""
+        """Returns the column names of a table; empty without the table."""
         name = self._tables.get(table.casefold())
         if name is None:
             return ()
@@ -75,9 +75,10 @@ class Database:
         return tuple(str(row[1]) for row in rows)
 
     def read(self, table: str, *, needs: str = "", whole: str = "", number: str = "", text: str = "") -> Columns:
-        """Returns columns of a table; names are separated by blanks, and ``needs`` are integers too.
+        """Reads columns of a table. Names are separated by spaces; ``needs`` and ``whole`` are integer columns.
 
-        A missing column has no values. If a needed column is missing, the table counts as empty, which is logged.
+        A missing column is null. If a column in ``needs`` is missing, the table is treated as empty, which is
+        logged.
         """
         wanted = dict.fromkeys(needs.split(), Form.WHOLE)
         for key, names in (("whole", whole), ("number", number), ("text", text)):
@@ -85,7 +86,7 @@ class Database:
         return self.read_as(table, wanted, needs.split())
 
     def read_as(self, table: str, wanted: Mapping[str, Form], needs: Sequence[str] = ()) -> Columns:
-        """Returns columns of a table with these types, as ``read`` does."""
+        """Reads columns of a table with the given types; see ``read``."""
         name = self._tables.get(table.casefold())
         if name is None:
             return Columns({}, 0)
@@ -124,18 +125,18 @@ class Database:
         return [row for batch in self._batches(query, table) for row in batch]
 
     def _batches(self, query: str, table: str) -> Iterator[list[tuple[object, ...]]]:
-        """Yields the rows of a query in batches. A failing query ends early, which is logged."""
+        """Yields the rows of a query in batches. Stops at a failure, which is logged."""
         rows_left = max(1000, self.size // LEAST_ROW_BYTES)
         self._deadline = time.monotonic() + MOST_SECONDS
         batch: list[tuple[object, ...]] = []
         try:
             cursor = self._connection.execute(query)
-            # Small fetches: one damaged row loses all rows of its fetch.
+            # Fetches are small, because a damaged row loses all rows of its fetch.
             while part := cursor.fetchmany(_FETCH_ROWS):
                 batch += part
                 rows_left -= len(part)
                 if rows_left < 0:
-                    self._damaged(table, "it has more rows than fit into the file")
+                    self._damaged(table, "it contains more rows than the file can hold")
                     return
                 if len(batch) >= _BATCH:
                     yield batch
@@ -148,15 +149,16 @@ class Database:
             yield batch
 
     def _damaged(self, table: str, why: str) -> None:
-        text = f"table {table} was read only in part, so rows are missing: {why}. {_AGAIN}"
+        text = f"table {table} was only partly read, so rows are missing: {why}. {_AGAIN}"
         self.log.add("database_damaged", "note", text=text)
 
     def _is_late(self) -> int:
         return int(time.monotonic() > self._deadline > 0)
 
     def _allow(self, action: int, first: str | None, second: str | None, place: str | None, inner: str | None) -> int:
-        """Permits only reads of columns of the current table, not of views or triggers. SQLite calls it for each
-        query.
+        """Permits only reading columns of the current table, without views and triggers.
+
+        SQLite calls it for each query.
         """
         if action == sqlite3.SQLITE_SELECT and inner is None:
             return sqlite3.SQLITE_OK
@@ -168,10 +170,10 @@ class Database:
 
 
 @contextmanager
-def opened(source: Source, name: str, log: IssueLog, tell: Callable[[float], None]) -> Iterator[Database]:
-    """Yields the database in a file. Raises UnreadableTrace for another file, StorageError, and what ``tell`` raises.
+def open_database(source: Source, name: str, log: IssueLog, tell: Callable[[float], None]) -> Iterator[Database]:
+    """Opens a database. Raises UnreadableTrace for any other file, StorageError, and any error from ``tell``.
 
-    ``tell`` gets the fraction that was read, 0 to 1, and may raise to stop.
+    ``tell`` receives the fraction read so far, 0 to 1, and may raise to stop the read.
     """
     with PrivateFolder() as folder:
         path = folder / "copy.db"
@@ -181,7 +183,7 @@ def opened(source: Source, name: str, log: IssueLog, tell: Callable[[float], Non
 
 
 def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable[[float], None]) -> int:
-    """Copies the file and corrects its header; returns its size, bytes."""
+    """Copies the file and corrects its header. Returns its size in bytes."""
     size, whole = 0, max(1, source.size(name))
     try:
         with source.open(name) as raw, path.open("wb") as copy:
@@ -196,7 +198,7 @@ def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable
                 size += len(block)
                 tell(_READ_SHARE * min(1.0, size / whole))
         if size < _HEAD_BYTES:
-            raise UnreadableTrace("The database is empty, or truncated in its header.", where=name, do=_AGAIN)
+            raise UnreadableTrace("The database is empty, or its header is truncated.", where=name, do=_AGAIN)
         with path.open("r+b") as copy:
             head = copy.read(_HEAD_BYTES)
             copy.seek(_LOG_PLACE)
@@ -208,21 +210,22 @@ def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable
 
 
 def _length(head: bytes, size: int, log: IssueLog) -> int:
-    """Returns the length of the copy: that in the header, because SQLite refuses shorter files. Missing pages are
-    zeros.
+    """Returns the file length according to the header, in bytes.
+
+    The copy is padded with zeros to this length, because SQLite refuses shorter files.
     """
     page = int.from_bytes(head[16:18], "big")
     page = 65536 if page == 1 else max(page, 512)
     pages, stated = size // page, int.from_bytes(head[28:32], "big")
     if stated <= pages:
         return size
-    text = f"the database is truncated after {pages} of {stated} pages; these are shown. {_AGAIN}"
+    text = f"the database is truncated after {pages} of {stated} pages; only these are shown. {_AGAIN}"
     log.add("database_cut", "note", text=text)
     return page * min(stated, MOST_LOST * max(pages, 1))
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    # Immutable: SQLite does not roll back a journal and takes no lock.
+    # With ``immutable``, SQLite does not roll back a journal and takes no lock.
     uri = f"file:{quote(os.fspath(path))}?mode=ro&immutable=1"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0)
     connection.text_factory = lambda content: str(content, "utf-8", "replace")
@@ -241,5 +244,5 @@ def _quoted(name: str) -> str:
 
 
 def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Returns one array: ``combine_chunks`` gives several for more than 2 GiB of texts."""
+    """Returns a single array. ``combine_chunks`` returns several if texts exceed 2 GiB."""
     return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

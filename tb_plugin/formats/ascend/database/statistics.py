@@ -1,4 +1,4 @@
-"""Kernel and call statistics of a text export, computed from database rows."""
+"""Kernel and call statistics, computed from database rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-LEVEL = "level"  # fact of CANN calls with the called layer
+LEVEL = "level"  # argument of CANN calls: the called layer
 _HOST = "host"
 
 
 def worked_out(
     columns: Mapping[str, Any], kernels: Kernels | None, interner: Interner, texts: frozenset[str], log: IssueLog
 ) -> dict[str, TypedTable]:
-    """Returns statistics of kernels and of rows with a level, by file name, except for those in the files ``texts``."""
+    """Returns kernel and call statistics by file name, except those that the text files ``texts`` contain."""
     found = {}
     if kernels is not None and files.KERNEL_STATISTICS not in texts:
         found[files.KERNEL_STATISTICS] = _kernel_statistics(kernels, interner, log)
@@ -70,9 +70,9 @@ def _call_statistics(columns: Mapping[str, Any], level: OpenColumn, interner: In
 def _grouped(
     keys: Sequence[Int64 | Int32], dur_ns: Int64, interner: Interner, words: Sequence[int]
 ) -> dict[str, pa.Array]:
-    """Returns durations by keys, largest sum first; keys at positions ``words`` are string ids and become texts."""
+    """Returns durations by key, largest sum first. The keys with indices ``words`` are string ids and become texts."""
     names = [f"key_{place}" for place in range(len(keys))]
-    # Floats: sums of impossible times exceed 64 bits, and other sums are exact.
+    # Sums of invalid times exceed 64 bits, so floats are used. Other sums are exact.
     table = pa.table([*(pa.array(key) for key in keys), pa.array(dur_ns.astype(np.float64))], [*names, "ns"])
     aggregations = [("ns", how) for how in ("count", "sum", "min", "max", "mean", "variance")]
     made = table.group_by(names).aggregate(aggregations).combine_chunks()

@@ -1,4 +1,4 @@
-"""Memory and vendor tables in the columns of the CSV files."""
+"""Memory and vendor tables, in the columns of the CSV files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BLOCK_TOTALS = {
     for what in ("Allocated", "Reserved", "Active")
 }
 _TOTALS = {f"total{what}": f"Total {what}(MB)" for what in ("Allocated", "Reserved", "Active")}
-PROCESS = "APP"  # component for the whole process, as counted by the driver
+PROCESS = "APP"  # component for the whole process, as measured by the driver
 _PROCESS_TYPE = "app"
 
 STEP_TABLE = "StepTraceTime"
@@ -49,7 +49,7 @@ _COMMUNICATION = {
     "large_packet_ratio": "Large Packet Ratio", "package_size": "Package Size(MB)", "count": "Count",
     "total_duration": "Total Duration(ms)", "src_rank": "Source Rank", "dst_rank": "Destination Rank", "op_name": "Op Name",
 }  # fmt: skip
-# name here -> table of the database, corresponding file, and column titles
+# name -> table of the database, corresponding file, and column titles
 _ANALYSED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     files.STEPS: (STEP_TABLE, files.STEPS, _STEPS),
     "communication_time": ("CommAnalyzerTime", files.COMMUNICATION, _COMMUNICATION),
@@ -61,7 +61,7 @@ _MAX_COLUMNS = 64
 
 
 def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, TypedTable]:
-    """Returns the tables of an ``analysis.db`` that the files ``texts`` lack."""
+    """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain."""
     found = {}
     for name, (table, file, titles) in _ANALYSED.items():
         if file in texts or not database.has(table):
@@ -78,7 +78,7 @@ def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, Type
 def memory_tables(
     database: Database, names: Names, interner: Interner, wanted: Callable[[str], bool]
 ) -> dict[str, TypedTable]:
-    """Returns the ``wanted`` tables about memory, by file name."""
+    """Returns the ``wanted`` memory tables by file name."""
     found = {}
     for file, make in ((files.BLOCKS, _blocks), (files.MEMORY, _totals), (files.MODULES, _modules)):
         if wanted(file) and (table := make(database, names, interner)) is not None and table.rows:
@@ -103,7 +103,7 @@ def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
 
 
 def _with_allocator(read: Columns, name: pa.Array) -> pa.Array:
-    """Returns names as in files, with a prefix for blocks of the graph engine: only PyTorch's blocks have a stream."""
+    """Adds a prefix to the names of the graph engine's blocks, as in the CSV files. These blocks have no stream."""
     is_graph = ~read.has_value("streamPtr") & read.has("streamPtr")
     return pc.if_else(pa.array(is_graph), pc.binary_join_element_wise(OF_GRAPH, name, ""), name)
 
@@ -117,7 +117,7 @@ def _totals(database: Database, names: Names, interner: Interner) -> TypedTable:
     none = np.full(driver.rows, np.nan)
     more = {"totalReserved": reserved}
     component = names.cells(read.integers("component"))
-    # The graph engine's allocator has no such total: files leave it empty, the database has 0.
+    # The graph engine's allocator has no such total. It is empty in files, and 0 in the database.
     has_active = np.asarray(pc.fill_null(pc.not_equal(component, GRAPH), True))
     stated = {key: read.number(key) for key in _TOTALS}
     stated["totalActive"] = np.where(has_active, stated["totalActive"], np.nan)
@@ -147,7 +147,7 @@ def _as_number(read: Columns, key: str) -> Float64:
 
 
 def _in_unit(unit: float, values: Float64) -> pa.Array:
-    """Returns bytes in a larger unit, null if missing. Units are powers of two, so the conversion is exact."""
+    """Converts bytes to a larger unit; null = missing. Exact, because the units are powers of two."""
     return pa.array(values / unit, mask=np.isnan(values))
 
 

@@ -1,4 +1,4 @@
-"""Tasks of device streams, and bars that a tool computed from them."""
+"""Tasks on device streams, and overlap bars computed by the vendor's tool."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from tb_plugin.formats.ascend.arguments import kind_of_task
 from tb_plugin.formats.ascend.database.cells import Columns
-from tb_plugin.formats.ascend.database.host import Host, connected
+from tb_plugin.formats.ascend.database.host import Host, connection_ids
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
+from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, rows_with_times
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -23,7 +23,7 @@ Int32 = npt.NDArray[np.int32]
 MOST_DEVICE = 4096  # larger numbers are not devices
 # numeric columns of kernel_details.csv -> names in databases, oldest first
 FULLY_DESCRIBED = {"Block Dim": ("blockDim", "blockNum"), "Mix Block Dim": ("mixBlockDim", "mixBlockNum")}
-# columns with string numbers -> columns of kernel_details.csv
+# columns that refer to texts -> columns of kernel_details.csv
 DESCRIBED_NAMES = {
     "opType": "Type", "opState": "OP State", "taskType": "Accelerator Core", "hf32Eligible": "HF32 Eligible",
     "inputShapes": "Input Shapes", "inputDataTypes": "Input Data Types", "inputFormats": "Input Formats",
@@ -34,13 +34,13 @@ _TASK_INTEGERS = {"modelId": "Model Id", "taskId": "Task Id"}
 _BARS = {0: "Computing", 1: "Communication", 2: "Communication(Not Overlapped)", 3: "Free"}
 
 _UNKNOWN = (
-    "the texts of these tasks' types are missing. They are drawn but count as no work: "
-    "kernel and communication times are too short, idle times too long"
+    "the types of these tasks are missing. The tasks are displayed but not analysed: kernel and "
+    "communication times are too short, idle times too long"
 )
 
 
 class Tasks(msgspec.Struct, frozen=True, eq=False):
-    """The tasks; all columns have equal length."""
+    """Device tasks. All columns have equal length."""
 
     read: Columns
     start_ns: Int64
@@ -52,7 +52,7 @@ class Tasks(msgspec.Struct, frozen=True, eq=False):
 
 
 def task_rows(database: Database, rows: Rows, names: Names, host: Host, operations: Int64) -> Tasks:
-    """Adds the tasks of streams. ``operations`` are the connection numbers of group operations."""
+    """Adds the tasks on streams. ``operations`` contains the connection ids of communication operations."""
     described = database.read(
         "COMPUTE_TASK_INFO",
         needs="globalTaskId name",
@@ -63,15 +63,15 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
         needs="startNs endNs",
         whole="deviceId connectionId globalTaskId taskType contextId streamId taskId modelId",
     )
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     place = first_with_key(
         described.integers("globalTaskId") + 1, np.arange(described.rows), read.integers("globalTaskId") + 1
     )
-    connection = connected(read.integers("connectionId"))
+    connection = connection_ids(read.integers("connectionId"))
     typed = names.ids(read.integers("taskType"))
     task = names_or_numbers(rows, typed, read.integers("taskType"))
     kind = _kinds(rows, task, place != MISSING, connection, operations)
-    # A task without a type is unknown; as a kernel it would count as computation.
+    # A task without a type is not treated as a kernel, because it would be counted as computation.
     unknown = (typed == MISSING) & (place == MISSING)
     if unknown.any():
         kind[unknown] = EventKind.DEVICE_ANNOTATION
@@ -105,9 +105,9 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
 
 
 def bar_rows(database: Database, rows: Rows) -> None:
-    """Adds bars of computing, communication and neither, if a tool computed them."""
+    """Adds the bars for computing, communication and free time, if the database contains them."""
     read = database.read("OVERLAP_ANALYSIS", needs="startNs endNs type", whole="deviceId")
-    read, start, dur = timed(read, database.log)
+    read, start, dur = rows_with_times(read, database.log)
     what = read.integers("type")
     read = read.take(known := np.flatnonzero(np.isin(what, list(_BARS))))
     name = np.zeros(len(_BARS), np.int32)
@@ -126,19 +126,22 @@ def bar_rows(database: Database, rows: Rows) -> None:
 
 
 def operator_of_connection(host: Host, connection: Int64) -> Int64:
-    """Returns the external id of the operator behind each connection, -1 for none."""
+    """Returns the external id of the operator of each connection, -1 for none."""
     requested = first_with_key(host.enqueued_by.integers("connectionId"), host.enqueued_by.integers("row"), connection)
     return np.where(requested != MISSING, requested.astype(np.int64) + 1, MISSING)
 
 
 def devices_in(read: Columns) -> Int64:
-    """Returns device numbers, 0 if missing or invalid."""
+    """Returns device numbers; missing and invalid ones become 0."""
     device = read.integers("deviceId")
     return np.where((device >= 0) & (device <= MOST_DEVICE), device, 0)
 
 
 def _copied(database: Database, names: Names, number: Int64) -> tuple[Int64, Int32]:
-    """Returns copied bytes and direction (string ids) of tasks, -1 if unknown; only the highest level records them."""
+    """Returns the copied bytes and copy direction (string ids) of tasks, -1 if unknown.
+
+    Only the highest profiler level records them.
+    """
     read = database.read("MEMCPY_INFO", needs="globalTaskId", whole="size memcpyOperation")
     place = first_with_key(read.integers("globalTaskId") + 1, np.arange(read.rows), number + 1)
     size = np.append(read.integers("size"), MISSING)[place]
@@ -150,10 +153,10 @@ def _copied(database: Database, names: Names, number: Int64) -> tuple[Int64, Int
 def _kinds(
     rows: Rows, task: Int32, is_described: npt.NDArray[np.bool_], connection: Int64, operations: Int64
 ) -> npt.NDArray[np.uint8]:
-    """Returns the kinds of tasks by type. A described task is a kernel.
+    """Returns the kind of each task, by type. A task with a description is a kernel.
 
-    An undescribed kernel with the connection of a described one or of a group operation contains that one. Counting
-    it as a kernel would count its time twice.
+    A kernel without a description contains other work if a described kernel or communication operation has the same
+    connection. Counting it as a kernel would count that time twice.
     """
     distinct, place = np.unique(task, return_inverse=True)
     kind = np.array([kind_of_task(rows.interner.texts[each]) for each in distinct.tolist()], np.uint8)[place]

@@ -1,4 +1,4 @@
-"""A database table in the shape of the corresponding CSV file."""
+"""A database table in the form of the corresponding CSV file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.formats.ascend.csv_table import CsvTable, cleaned
+from tb_plugin.formats.ascend.csv_table import CsvTable, trimmed_cells
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.schema import MISSING
 
@@ -18,15 +18,17 @@ Float64 = npt.NDArray[np.float64]
 
 
 class TypedTable(CsvTable):
-    """A CsvTable of typed columns. ``times`` are integer nanoseconds, titled as microseconds."""
+    """A CsvTable of typed columns. Times are integer nanoseconds, although their titles say microseconds."""
 
     def __init__(self, columns: Mapping[str, pa.Array], times: Mapping[str, pa.Array], log: IssueLog) -> None:
-        texts = {title: cleaned(column) if column.type == pa.string() else column for title, column in columns.items()}
+        texts = {
+            title: trimmed_cells(column) if column.type == pa.string() else column for title, column in columns.items()
+        }
         super().__init__([*texts, *times], [*texts.values(), *times.values()], log)
         self._times = frozenset(times)
 
     def texts(self, title: str) -> pa.Array:
-        """Returns the cells of a column as in a file, null if empty."""
+        """Returns the cells of a column as texts, as in the CSV file; null = empty."""
         column = super().texts(title)
         if title in self._times:
             # Microseconds with three decimals; times are not negative.
@@ -36,14 +38,14 @@ class TypedTable(CsvTable):
         return column.cast(pa.string())
 
     def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """Returns the times of a column (0 if missing), and which cells have a value."""
+        """Returns the times of a column in nanoseconds (0 = missing), and a boolean mask of the cells with a value."""
         if title not in self._times:
             return super().nanoseconds(title)
         column = super().texts(title)
         return np.asarray(pc.fill_null(column, 0)), np.asarray(pc.is_valid(column))
 
     def numbers(self, title: str) -> Float64:
-        """Returns a column as floats, NaN if missing."""
+        """Returns a column as floats; NaN = missing."""
         column = super().texts(title)
         if column.type == pa.string():
             return super().numbers(title)
@@ -51,7 +53,7 @@ class TypedTable(CsvTable):
         return values / 1000 if title in self._times else values
 
     def integers(self, title: str) -> Int64:
-        """Returns a column as integers, -1 if missing."""
+        """Returns a column as integers; -1 = missing."""
         column = super().texts(title)
         if column.type != pa.int64():
             return super().integers(title)
@@ -59,5 +61,5 @@ class TypedTable(CsvTable):
 
 
 def absent_below_zero(values: Int64) -> pa.Array:
-    """Returns integers as a column, null for -1."""
+    """Returns integers as an Arrow array, with null for -1."""
     return pa.array(values, mask=values == MISSING)

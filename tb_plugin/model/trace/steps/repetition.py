@@ -114,10 +114,10 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
     from tb_plugin.model.trace.periodicity import Words
 
     steady, words, why = tokens[offset:], Words(tokens), RARE
-    from tb_plugin.model.trace.periodicity import periods, root, runs, standing_out
+    from tb_plugin.model.trace.periodicity import likely_periods, periodic_runs, root, standing_out
 
-    for period in periods(steady, REPEATS):
-        begin, length = runs(steady, period)
+    for period in likely_periods(steady, REPEATS):
+        begin, length = periodic_runs(steady, period)
         if not len(begin) or (length.max() // period + 1) < REPEATS:
             continue
         at, length_of = int(begin[length.argmax()]) + offset, int(length.max())
@@ -141,10 +141,10 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
 
 
 def _has_layers(word: Int64) -> bool:
-    from tb_plugin.model.trace.periodicity import periods, runs
+    from tb_plugin.model.trace.periodicity import likely_periods, periodic_runs
 
-    for period in periods(word, LAYERS):
-        begin, length = runs(word, period)
+    for period in likely_periods(word, LAYERS):
+        begin, length = periodic_runs(word, period)
         many = length >= (LAYERS - 1) * period
         apart = [at for at in begin[many].tolist() if (word[at : at + period] != word[at]).any()]
         covered = int((length + period)[many & np.isin(begin, apart)].sum())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.phrases import plural, references_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, ooms_of
 from tb_plugin.analysis.snapshot.free_memory import Free, free_of
 from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
@@ -36,11 +36,12 @@ MIN_DEVIATION = 0.01
 
 # Sentence by cause.
 CAUSES = {
-    "pool": "{pool_unused_bytes} are in one pool, {pool_name}, which serves no other requests.",
-    "varying": "Sizes change from step to step ({varying_ratio} of the allocated bytes), so gaps do not fit the next blocks.",
+    "pool": "{pool_unused_bytes} are in one pool ({pool_name}), which serves no other requests.",
+    "varying": "Block sizes change from step to step ({varying_ratio} of the allocated bytes), so new blocks do "
+    "not fit the gaps.",
     "small": "{small_unused_bytes} are in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
-    "pinned": "Blocks that are never released pin the segments, mostly blocks of {pinning_line}.",
-    "mixed": "These blocks are short-lived, but never leave whole segments free.",
+    "pinned": "Blocks that are never released pin the segments, mostly blocks from {pinning_line}.",
+    "mixed": "These segments contain short-lived blocks, but no segment is ever completely free.",
     "rest": "Most of it is in empty segments that other streams, pools or sizes cannot use.",
 }
 
@@ -48,14 +49,14 @@ CAUSES = {
 CHECK = Check(
     "snapshot_fragmentation",
     detects="Much of the reserved memory is unused at the peak of reserved memory.",
-    threshold=f"The unused part is {percent(UNUSED_SHARE)} of it or more, and 64 MiB or more.",
-    severity=f"High if `unused_ratio` is {percent(SEVERE_UNUSED)} or more or memory ran out, else medium.",
+    threshold=f"The unused part is at least {percent(UNUSED_SHARE)} of the reserved memory, and at least 64 MiB.",
+    severity=f"High if `unused_ratio` is at least {percent(SEVERE_UNUSED)} or memory ran out, else medium.",
     notes="""
-        All block sizes must be multiples of 512 bytes: otherwise the file is a profile that was converted to a
-        snapshot. The first of these causes applies. `pool`: half of `unused_bytes` is in one private pool. `varying`:
-        `varying_ratio` is 0.2 or more. `small`: half is in small segments. `pinned`: half is in segments with a block
-        that is never released. `mixed`: half is in segments with short-lived blocks. `rest`: other streams, pools or
-        sizes.
+        All block sizes must be multiples of 512 bytes. Otherwise the file is a profile that was converted to a
+        snapshot. The cause is the first of these that applies. `pool`: at least half of `unused_bytes` is in one
+        private pool. `varying`: `varying_ratio` is at least 0.2. `small`: at least half is in small segments. `pinned`:
+        at least half is in segments with a block that is never released. `mixed`: at least half is in segments with
+        short-lived blocks. `rest`: other streams, pools or sizes.
     """,
     cases=("", "pool", "varying", "small", "pinned", "mixed", "rest"),
 )
@@ -97,7 +98,7 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
     when = "before the first recorded event" if event == MISSING else "at event {event_number}"
     text = f"{{unused_ratio}} of the peak reserved memory is unused {when}: {{unused_bytes}} of "
     text += "{reserved_then_bytes}. {pinned_bytes} cannot be returned to the driver because {pinned_segments} "
-    text += f"{noun(pinned_segments, 'segment is', 'segments are')} partly in use. The largest gap is "
+    text += f"{plural(pinned_segments, 'segment is', 'segments are')} partly in use. The largest gap is "
     text += "{largest_gap_bytes}. "
     if pool is not None and 2 * pool_bytes >= unused:
         figures += [METRICS.figure("pool_name", pool), METRICS.figure("pool_unused_bytes", pool_bytes)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.phrases import plural, references_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of
 from tb_plugin.analysis.snapshot.growth import LEAK_CONFIDENCE, growth_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
@@ -23,10 +23,11 @@ SMALL_LEAK = 0.01
 
 CHECK = Check(
     "snapshot_leak",
-    detects="A stack leaves unreleased blocks in every step.",
-    threshold=f"`leak_confidence` of {LEAK_CONFIDENCE} or more: a cache that fills for half of the steps stays below.",
-    severity=f"High if `left_bytes` is {percent(LARGE_LEAK)} of the peak or more, medium from {percent(SMALL_LEAK)} on.",
-    notes=f"Findings: the {MAX_FINDINGS} stacks with most `step_growth_bytes` times confidence. The view Growth lists all.",
+    detects="One allocation stack leaves unreleased blocks in every step.",
+    threshold=f"`leak_confidence` of at least {LEAK_CONFIDENCE}. A cache that fills for half of the steps stays below it.",
+    severity=f"High if `left_bytes` is at least {percent(LARGE_LEAK)} of the peak, medium from {percent(SMALL_LEAK)} on.",
+    notes=f"The {MAX_FINDINGS} stacks with the largest `step_growth_bytes` times confidence are findings. Growth "
+    "lists all stacks.",
 )
 
 
@@ -51,10 +52,10 @@ def leaks(device: DeviceLevels) -> Iterator[Notice]:
             METRICS.figure("leak_confidence", float(growth.confidence[row])),
         ]
         text = "{allocation_line} retains {step_growth_bytes} per step: {growing_steps} of {counted_steps} "
-        text += f"{noun(counted, 'step')} left {{left_blocks}} unreleased {noun(blocks, 'block')} ({{left_bytes}})."
+        text += f"{plural(counted, 'step')} left {{left_blocks}} unreleased {plural(blocks, 'block')} ({{left_bytes}})."
         if every != blocks:
-            text += f" {{last_step_blocks}} {noun(every, 'block')} ({{last_step_bytes}}) {noun(every, 'remains', 'remain')} "
-            text += "after the last step."
+            text += f" {{last_step_blocks}} {plural(every, 'block')} ({{last_step_bytes}}) "
+            text += f"{plural(every, 'remains', 'remain')} after the last step."
         yield Notice(
             CHECK.id,
             _severity(kept / peak if peak else 0.0),

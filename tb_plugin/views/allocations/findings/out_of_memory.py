@@ -16,7 +16,7 @@ from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.out_of_memory import ran_out as met_by
 from tb_plugin.analysis.snapshot.out_of_memory import sentence_of
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._checks import Check
@@ -28,13 +28,13 @@ MAX_FINDINGS = 5
 CHECK = Check(
     "snapshot_out_of_memory",
     detects="A request for memory failed.",
-    threshold="An event `oom`; the first 5 are findings.",
+    threshold="The history contains an `oom` event. The first 5 become findings.",
     severity="High.",
     notes="""
-        The first of these causes applies. `gap`: a limit or an unrecorded block, if `pool_gap_bytes` is `asked_bytes`
-        or more. `pieces`: fragmented free memory, if `fits_joined`. `elsewhere`: other streams, pools or sizes, if
-        `cache_free_bytes` plus `device_free_bytes` are `asked_bytes` or more. `one`: the request itself, if it is
-        larger than all active bytes. `full`: too much memory is in use.
+        The cause is the first of these that applies. `gap`: a limit or an unrecorded block, if `pool_gap_bytes` is at
+        least `asked_bytes`. `pieces`: fragmented free memory, if `fits_joined`. `elsewhere`: other streams, pools or
+        sizes, if `cache_free_bytes` plus `device_free_bytes` are at least `asked_bytes`. `one`: the request itself, if
+        it is larger than all active bytes. `full`: too much memory is in use.
     """,
     cases=("full", "one", "gap", "pieces", "pieces.expandable", "elsewhere"),
 )
@@ -86,7 +86,7 @@ class Lines(msgspec.Struct, frozen=True, eq=False):
         return found
 
 
-@remembered
+@cached_by_argument
 def _line_numbers(snapshot: Snapshot) -> Lines:
     encoded = stack_words(snapshot).line.dictionary_encode()
     texts = encoded.dictionary.to_pylist()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.phrases import plural, references_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
 from tb_plugin.analysis.snapshot.metrics import METRICS
@@ -23,7 +23,7 @@ MIN_SWINGING_SHARE = 0.5
 CHECK = Check(
     "snapshot_reserved_swings",
     detects="Steps return segments to the driver and reserve new ones.",
-    threshold=f"`swing_ratio` of {percent(MIN_SWINGING_SHARE)} or more, in {FEWEST_GROWING} steps or more.",
+    threshold=f"`swing_ratio` of at least {percent(MIN_SWINGING_SHARE)}, in at least {FEWEST_GROWING} steps.",
     severity="Medium.",
 )
 
@@ -54,9 +54,9 @@ def reserved_swings(device: DeviceLevels) -> Iterator[Notice]:
     yield Notice(
         CHECK.id,
         "medium",
-        f"{{swing_steps}} of {{steady_steps}} {noun(count, 'step')} return segments to the driver and reserve new ones, "
-        f"{{swing_bytes}} per step. In total, {{segments_given}} {noun(len(given), 'segment is', 'segments are')} returned "
-        "and {segments_taken} reserved. Each waits for the GPU.",
+        f"{{swing_steps}} of {{steady_steps}} {plural(count, 'step')} return segments to the driver and reserve new ones, "
+        f"{{swing_bytes}} per step. In total, {{segments_given}} {plural(len(given), 'segment is', 'segments are')} returned "
+        "and {segments_taken} reserved. Each of these calls waits for the GPU.",
         recorder.todo(CHECK.advice_key()),
         [
             METRICS.figure("swing_steps", len(swinging)),

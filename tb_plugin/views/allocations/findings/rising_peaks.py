@@ -16,8 +16,8 @@ from tb_plugin.rules._checks import Check
 
 CHECK = Check(
     "snapshot_rising_peaks",
-    detects="Step peaks rise although no memory stays allocated.",
-    threshold="`rising_ratio` of 0.9 or more over 7 steps after the first one; the last peak is 1.05 times the first one.",
+    detects="The peak of each step rises although no memory stays allocated.",
+    threshold="`rising_ratio` of at least 0.9 over 7 steps after the first. The last peak is at least 1.05 times the first.",
     severity="Medium.",
     notes="""
         Memory that stays from step to step explains at most half of the difference. `peak_growth_bytes`,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tb_plugin.analysis.phrases import noun, references_of
-from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, level, levels_of
+from tb_plugin.analysis.phrases import plural, references_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, bytes_after_events, levels_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import steps_of
@@ -24,11 +24,11 @@ MAX_LIFE_SHARE = 0.1
 CHECK = Check(
     "snapshot_single_peak",
     detects="One short-lived block causes the peak.",
-    threshold=f"Without it the peak is {percent(MIN_SAVED_SHARE)} lower or more (`saved_ratio`).",
+    threshold=f"Without the block, the peak would be at least {percent(MIN_SAVED_SHARE)} lower (`saved_ratio`).",
     severity="Medium.",
     notes=f"""
-        A block is short-lived if it lives for {percent(MAX_LIFE_SHARE)} of the events of a step or less. No
-        other such block of its stack is live at the peak.
+        A block is short-lived if it lives for at most {percent(MAX_LIFE_SHARE)} of the events of a step. No
+        other short-lived block of its stack is live at the peak.
     """,
 )
 
@@ -50,7 +50,7 @@ def single_peak(device: DeviceLevels) -> Iterator[Notice]:
         return
     # The same line may cause as high a peak in other steps.
     alike = np.flatnonzero(short & (stack == stack[block]))
-    without = int((levels.allocated - level(device.count, begin[alike], freed[alike], size[alike])).max())
+    without = int((levels.allocated - bytes_after_events(device.count, begin[alike], freed[alike], size[alike])).max())
     saved = peak - without
     if saved < MIN_SAVED_SHARE * peak:
         return
@@ -60,7 +60,7 @@ def single_peak(device: DeviceLevels) -> Iterator[Notice]:
         CHECK.id,
         "medium",
         "One short-lived block causes the peak: {transient_bytes} from {allocation_line}, live for {life_events} "
-        f"{noun(int(freed[block] - begin[block]), 'event')}. "
+        f"{plural(int(freed[block] - begin[block]), 'event')}. "
         "Without it the peak would be {peak_less_bytes} instead of {most_allocated_bytes} ({saved_bytes} less).",
         recorder.todo(CHECK.advice_key()),
         [

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.lib.groupby import codes
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.waiting import MEASURED, TIMINGS
@@ -100,8 +100,8 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
     )
 
 
-@remembered
-def meetings(data: JobData) -> Meetings:
+@cached_by_argument
+def measured_collectives(data: JobData) -> Meetings:
     """Returns the collectives in the selected steps that have a meaningful bandwidth."""
     calls = data.calls
     usable = (
@@ -202,14 +202,14 @@ def classes_of(found: Meetings, *keys: Int64) -> Classes:
     return Classes(order[begin], count, time[begin + (count - 1) // 2], total)
 
 
-def fits(data: JobData) -> list[Fit]:
+def bandwidth_fits(data: JobData) -> list[Fit]:
     """Returns a fit per kind of group, group size and collective, longest total transfer time first."""
     return _fits(data)
 
 
-@remembered
+@cached_by_argument
 def _fits(data: JobData) -> list[Fit]:
-    found = meetings(data)
+    found = measured_collectives(data)
     pool = codes(found.kind, found.size, found.collective) if len(found) else np.empty(0, np.int64)
     classes = classes_of(found, pool, found.bytes)
     pool_of_class = pool[classes.first]

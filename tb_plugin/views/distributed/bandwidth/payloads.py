@@ -10,11 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.job_tables.outliers import LEAST_PERCENT, outlying, twice_median
+from tb_plugin.analysis.job_tables.outliers import LEAST_PERCENT, outlier_rows, twice_median
 from tb_plugin.lib.groupby import codes
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Line, Notice, Series
-from tb_plugin.views.distributed.bandwidth.measured import Fit, Meetings, classes_of, fits, meetings
+from tb_plugin.views.distributed.bandwidth.measured import (
+    Fit,
+    Meetings,
+    bandwidth_fits,
+    classes_of,
+    measured_collectives,
+)
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.profile import frame, table
@@ -39,13 +45,13 @@ MAX_SIZES = 200
 # smaller transfers, in bytes, only show latency and would stretch both axes
 MIN_BYTES = 512
 # of more nodes, only the first and the last are named
-MAX_NODES_NAMED = 4
+MAX_LISTED_NODES = 4
 _SCALE = 10**6
 # maximum number of findings per number of nodes
 MAX_FINDINGS = 3
 
 
-@remembered
+@cached_by_argument
 def bandwidth_frames(data: JobData) -> Mapping[str, Frame]:
     """Returns three tables: bandwidth by group, collective and size; the fits; and a comparison of nodes."""
     every = [
@@ -60,7 +66,7 @@ def bandwidth_frames(data: JobData) -> Mapping[str, Frame]:
         frame(
             "bandwidth_fits",
             "Latency and bandwidth",
-            table(_FIT, _fit_rows(fits(data))),
+            table(_FIT, _fit_rows(bandwidth_fits(data))),
             ("group_description", "collective", "group_size"),
             "group_description",
         ),
@@ -70,7 +76,7 @@ def bandwidth_frames(data: JobData) -> Mapping[str, Frame]:
 
 
 def _bandwidth_rows(data: JobData) -> list[Row]:
-    found = meetings(data)
+    found = measured_collectives(data)
     if not len(found):
         return []
     classes = classes_of(found, found.group, found.collective, found.bytes)
@@ -104,7 +110,7 @@ def _bandwidth_rows(data: JobData) -> list[Row]:
 
 def nodes_short(nodes: Sequence[str]) -> str:
     """Returns the node names as text; a long list is shortened to the count, the first and the last."""
-    if len(nodes) <= MAX_NODES_NAMED:
+    if len(nodes) <= MAX_LISTED_NODES:
         return ", ".join(nodes)
     return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
@@ -141,9 +147,9 @@ def node_rows(data: JobData) -> list[Row]:
     return _node_rows(data)
 
 
-@remembered
+@cached_by_argument
 def _node_rows(data: JobData) -> list[Row]:
-    found = meetings(data)
+    found = measured_collectives(data)
     if not len(found):
         return []
     places = sorted({nodes for nodes in found.nodes if nodes})
@@ -207,7 +213,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
     notices = []
     for rows in by_count.values():
         values = [round(_number(row["slowdown"]) * _SCALE) for row in rows]
-        for at in outlying(values)[:MAX_FINDINGS]:
+        for at in outlier_rows(values)[:MAX_FINDINGS]:
             row = rows[at]
             figures = [
                 METRICS.figure("nodes", str(row["nodes"])),
@@ -217,7 +223,8 @@ def slow_nodes(data: JobData) -> list[Notice]:
             ]
             where = "Between {nodes}" if row["node_count"] == 2 else "On {nodes}"
             text = (
-                f"{where}, data moves slowly: the same collectives take {{slowdown}} times the median of {{node_sets}} sets "
+                f"{where}, data moves slowly: collectives take {{slowdown}} times the median of the same "
+                f"collectives on {{node_sets}} sets "
                 "of nodes ({bus_bandwidth} bus bandwidth)."
             )
             todo = "Check the cables, ports and switches there, and other traffic on them."
@@ -231,7 +238,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
 
 def bandwidth_series(data: JobData) -> list[Series]:
     """Returns the chart of bandwidth by size, with fits, for the kinds of collectives with most time."""
-    every = meetings(data)
+    every = measured_collectives(data)
     if not len(every):
         return []
     large = np.flatnonzero(every.bytes >= MIN_BYTES)
@@ -250,7 +257,7 @@ def bandwidth_series(data: JobData) -> list[Series]:
         time_of = np.bincount(np.searchsorted(sizes, found.bytes[drawn]), weights=found.transfer_ns[drawn])
         sizes = np.sort(sizes[np.argsort(-time_of, kind="stable")[:MAX_SIZES]])
         subtitle += f"; the {MAX_SIZES} sizes with most time"
-    fit_of_kind = {(fit.kind, fit.group_size, fit.collective): fit for fit in fits(data)}
+    fit_of_kind = {(fit.kind, fit.group_size, fit.collective): fit for fit in bandwidth_fits(data)}
     lines = []
     for place, number in enumerate(shown):
         category = f"slice{place}"

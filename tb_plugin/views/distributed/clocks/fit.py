@@ -26,7 +26,7 @@ _MIN_CURVATURE = 1e-13
 _CAUCHY = 2.385
 
 
-def connected(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
+def connected_sets(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
     """Returns the connected set of each worker (0 = largest, -1 = none), and an initial clock offset in ns.
 
     ``zero_ns`` is each worker's clock reading at the start of its trace. The offset between two workers is the
@@ -80,7 +80,7 @@ def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[in
     return tree
 
 
-def relative(a: Anchors, zero_ns: Int64) -> Float64:
+def relative_ends(a: Anchors, zero_ns: Int64) -> Float64:
     """Returns the end of each call relative to the first end of its collective, ns.
 
     Such small values are exact as floats.
@@ -114,7 +114,7 @@ class Ends(msgspec.Struct, frozen=True, eq=False):
         return found
 
 
-def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
+def fit_clocks(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
     """Returns the offset and the slope of each worker, and the residual of each end.
 
     Uses iteratively reweighted least squares with Cauchy weights, whose scale follows the residuals. ``spread_ns``

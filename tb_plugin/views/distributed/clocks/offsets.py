@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tb_plugin.lib.groupby import MAD_TO_DEVIATION, median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 from tb_plugin.views.distributed.clocks.drift_errors import SURE_ERRORS, drift_errors, scatter_of
-from tb_plugin.views.distributed.clocks.fit import LARGEST_DRIFT, Ends, connected, fitted, relative
+from tb_plugin.views.distributed.clocks.fit import LARGEST_DRIFT, Ends, connected_sets, fit_clocks, relative_ends
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -80,13 +80,15 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     """Fits the clocks of all workers. The median offset and drift of each connected set are 0."""
     workers, a = len(zero_ns), anchors
     count = np.bincount(a.worker, minlength=workers)
-    where, offset = connected(a, zero_ns)
+    where, offset = connected_sets(a, zero_ns)
     rows = np.maximum(count, 1)
     mean = np.bincount(a.worker, a.end_ns, workers) / rows
     since_mean = a.end_ns - mean[a.worker]
     spread = np.maximum(np.sqrt(np.bincount(a.worker, since_mean * since_mean, workers) / rows), 1.0)
-    ends = Ends(a.worker, a.match, workers, a.matches, relative(a, zero_ns + offset), since_mean / spread[a.worker])
-    shift, slope, off = fitted(ends, spread)
+    ends = Ends(
+        a.worker, a.match, workers, a.matches, relative_ends(a, zero_ns + offset), since_mean / spread[a.worker]
+    )
+    shift, slope, off = fit_clocks(ends, spread)
     known = count >= FEWEST
     where = np.where(known, where, -1)
     sets = int(where.max(initial=-1)) + 1

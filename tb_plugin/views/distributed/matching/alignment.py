@@ -45,11 +45,11 @@ def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
         members = rows[begin:end]
         cuts = np.flatnonzero(np.diff(worker[members])) + 1
         if len(members):
-            place[members] = np.concatenate(aligned(np.split(kind[members], cuts)))
+            place[members] = np.concatenate(align_sequences(np.split(kind[members], cuts)))
     return place
 
 
-def aligned(sequences: Sequence[Int64]) -> list[Int64]:
+def align_sequences(sequences: Sequence[Int64]) -> list[Int64]:
     """Returns the row of each item in the merged sequence, per sequence.
 
     Sequences are merged one by one: the most frequent first, then the longest.

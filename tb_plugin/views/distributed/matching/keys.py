@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def compared(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | None], groups: Int64) -> Calls:
+def compared_columns(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | None], groups: Int64) -> Calls:
     """Returns the columns that matching compares.
 
     ``step`` is the step index of each call, ``no_step`` that of calls outside the steps. ``sizes`` are the number

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from tb_plugin.lib.groupby import codes, occurrence
 from tb_plugin.views.distributed.matching.alignment import by_order
-from tb_plugin.views.distributed.matching.sequence_numbers import Stream, numbered, usual_kinds
+from tb_plugin.views.distributed.matching.sequence_numbers import Stream, number_calls, usual_kinds
 
-__all__ = ["BY", "Calls", "Matched", "codes", "match", "matched", "nothing"]
+__all__ = ["BY", "Calls", "Matched", "codes", "match", "match_calls", "no_matches"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -54,17 +54,17 @@ class Matched(msgspec.Struct, frozen=True, eq=False):
     """Method, as an index into ``BY``; -1 = unmatched."""
 
 
-def nothing(count: int) -> Matched:
+def no_matches(count: int) -> Matched:
     """Returns ``count`` unmatched calls."""
     return Matched(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
 
 def match(calls: Calls) -> Int64:
     """Returns the number of each call's collective, from 0; -1 = unmatched."""
-    return matched(calls).label
+    return match_calls(calls).label
 
 
-def matched(calls: Calls) -> Matched:
+def match_calls(calls: Calls) -> Matched:
     """Matches calls to collectives.
 
     Calls match by process group and sequence number, recorded or inferred. Calls without a number match by
@@ -90,7 +90,7 @@ def _numbers(calls: Calls) -> tuple[Int64, Bool]:
     stream = Stream(
         calls.worker[keep], calls.step[keep], calls.group[keep], calls.name[keep], calls.kind[keep], calls.no_step
     )
-    number[keep], inferred[keep] = numbered(stream, calls.sequence[keep])
+    number[keep], inferred[keep] = number_calls(stream, calls.sequence[keep])
     return number, inferred
 
 

@@ -35,7 +35,7 @@ class Stream(msgspec.Struct, frozen=True, eq=False):
     """Step code of calls outside the steps."""
 
 
-def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
+def number_calls(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
     """Returns the sequence number of each call in its group (-1 = none), and whether it is inferred.
 
     A call next to numbered calls gets the missing number if other workers' calls with that number are of the same

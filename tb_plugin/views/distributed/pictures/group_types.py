@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.views.distributed.job_data import JobData, Row
-from tb_plugin.views.distributed.pictures.topology import members, ranks_short
+from tb_plugin.views.distributed.pictures.topology import listed_ranks, ranks_short
 from tb_plugin.views.distributed.rank.profile import frame, table
 
 # more rows are too many to read
@@ -74,5 +74,5 @@ def _alike(rows: Sequence[Row], keys: Sequence[str]) -> list[tuple[tuple[object,
 
 
 def _ranks(group: Row) -> str:
-    ranks = members(group["group_ranks"], group["group_size"])
+    ranks = listed_ranks(group["group_ranks"], group["group_size"])
     return ranks_short(ranks) if ranks else str(group["group_ranks"] or "")

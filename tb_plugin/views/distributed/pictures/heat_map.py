@@ -14,12 +14,12 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.pictures.step_grid import (
     CATEGORIES,
     Grid,
+    available_measures,
     grid_of,
     measure_key,
-    measures,
     selected_labels,
 )
-from tb_plugin.views.distributed.pictures.topology import groupings
+from tb_plugin.views.distributed.pictures.topology import worker_groupings
 
 Int64 = npt.NDArray[np.int64]
 
@@ -40,14 +40,14 @@ _QUANTILES = {
 _CELL = 11
 
 
-def pictures(data: JobData, key: str) -> tuple[Heat, Series]:
+def heat_map_and_quantiles(data: JobData, key: str) -> tuple[Heat, Series]:
     """Returns the heat map of a measure and the chart of its quantiles. Raises BadRequest for an unknown measure."""
     key = measure_key(data, key)
     grid, labels = grid_of(data, key), selected_labels(data)
     metric = METRICS.metric(key, window="one step")
     bare = Heat(
         "heat", metric.title, "by rank and step", metric, CATEGORIES[key], METRICS.metric("worker"), METRICS.metric("step"),
-        list(data.names), [], 1, [], _whole(grid.means), [], groupings(data), measures(data),
+        list(data.names), [], 1, [], _whole(grid.means), [], worker_groupings(data), available_measures(data),
     )  # fmt: skip
     room = MOST_BYTES - len(to_json(bare))
     merged = _merged(grid, room)

@@ -18,8 +18,8 @@ from tb_plugin.payloads import Line, Series
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures, selected_columns
-from tb_plugin.views.distributed.pictures.topology import members, ranks_short, worker_ranks
+from tb_plugin.views.distributed.pictures.step_grid import available_measures, grid_of, selected_columns
+from tb_plugin.views.distributed.pictures.topology import listed_ranks, ranks_short, worker_ranks
 
 Int64 = npt.NDArray[np.int64]
 
@@ -51,7 +51,9 @@ def stages(data: JobData) -> tuple[Stage, ...]:
     if not any((target, source) in pairs for source, target in pairs) and not _all_send(data, known, ends):
         return ()
     used = set(pc.unique(calls.data["group"].filter(pa.array(~point))).to_pylist())
-    groups = {members(row["group_ranks"], row["group_size"]) for row in data.process_groups if row["group"] in used}
+    groups = {
+        listed_ranks(row["group_ranks"], row["group_size"]) for row in data.process_groups if row["group"] in used
+    }
     return connected_stages(messages, sorted(groups), worker_ranks(data))
 
 
@@ -69,7 +71,7 @@ def pipeline(data: JobData) -> tuple[Series, Frame] | None:
     """Returns the parts of the mean step per rank, for each stage, as a chart and a table. None without stages."""
     ranks = worker_ranks(data)
     found = [stage for stage in stages(data) if any(rank in ranks for rank in stage)]
-    offered = {metric.key for metric in measures(data)}
+    offered = {metric.key for metric in available_measures(data)}
     if len(found) < 2 or not offered >= _REQUIRED_MEASURES:
         return None
     total, compute, exposed, other = (

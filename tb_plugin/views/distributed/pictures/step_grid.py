@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Metric
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.profile import STEP
-from tb_plugin.views.distributed.stragglers.report import blame
+from tb_plugin.views.distributed.stragglers.report import straggler_report
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -64,7 +64,7 @@ def selected_columns(data: JobData) -> Int64:
     return np.flatnonzero(_recorded_steps(data).any(axis=0))
 
 
-def measures(data: JobData) -> list[Metric]:
+def available_measures(data: JobData) -> list[Metric]:
     """Returns the available measures, most relevant first."""
     found = _grids(data)
     return [METRICS.metric(key, window="one step") for key in CATEGORIES if key in found]
@@ -77,8 +77,8 @@ def measure_key(data: JobData, key: str) -> str:
     """
     if key != FIRST:
         return key
-    offered = [metric.key for metric in measures(data)]
-    if LOST in offered and not blame(data).costly:
+    offered = [metric.key for metric in available_measures(data)]
+    if LOST in offered and not straggler_report(data).costly:
         offered = [*(each for each in offered if each != LOST), LOST]
     return next((each for each in offered if grid_of(data, each).values.any()), next(iter(offered or CATEGORIES)))
 
@@ -95,7 +95,7 @@ def grid_of(data: JobData, key: str) -> Grid:
     return found[key]
 
 
-@remembered
+@cached_by_argument
 def _grids(data: JobData) -> Mapping[str, Grid]:
     columns = selected_columns(data)
     steps = _reported_grids(data)
@@ -136,7 +136,7 @@ def _empty_grid(data: JobData, steps: int) -> Grid:
     return Grid(np.zeros(shape, np.int64), np.zeros(shape, np.bool_))
 
 
-@remembered
+@cached_by_argument
 def _recorded_steps(data: JobData) -> Bool:
     """Whether each worker has each step: recorded, or with calls in it."""
     known: Bool = data.times[0][:, :-1] > 0
@@ -146,7 +146,7 @@ def _recorded_steps(data: JobData) -> Bool:
 
 def _lost_grid(data: JobData) -> Grid:
     """Time saved per step if the worker were as fast as the next slowest one."""
-    report, grid = blame(data), _empty_grid(data, len(data.labels))
+    report, grid = straggler_report(data), _empty_grid(data, len(data.labels))
     at = {label: place for place, label in enumerate(data.labels)}
     places = [(place, at[label]) for place, label in enumerate(report.labels) if label in at]
     if places:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Grouping
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.groups import ranks_in
@@ -29,7 +29,7 @@ class _Kind(msgspec.Struct, frozen=True):
     groups: list[tuple[int, ...]]
 
 
-@remembered
+@cached_by_argument
 def worker_ranks(data: JobData) -> Mapping[int, int]:
     """Maps each rank to the index of its worker in ``data.names``.
 
@@ -56,7 +56,7 @@ def rank_nodes(data: JobData) -> dict[int, str]:
     return {rank: node[data.names[at]] for rank, at in worker_ranks(data).items() if data.names[at] in node}
 
 
-def groupings(data: JobData) -> list[Grouping]:
+def worker_groupings(data: JobData) -> list[Grouping]:
     """Returns the ways to group workers: by node if there are several, then by kind of process group, neighbouring
     ranks first.
     """
@@ -76,7 +76,7 @@ def groupings(data: JobData) -> list[Grouping]:
     return found
 
 
-def members(text: object, size: object) -> tuple[int, ...]:
+def listed_ranks(text: object, size: object) -> tuple[int, ...]:
     """Returns the ranks of a group; empty if the list is truncated."""
     found = ranks_in(str(text or ""))
     ranks = found.listed
@@ -114,7 +114,7 @@ def _kinds(data: JobData) -> Iterator[_Kind]:
     """Groups by description, else by size. Overlapping groups become separate kinds."""
     listed: dict[str, dict[tuple[int, ...], None]] = defaultdict(dict)
     for row in data.process_groups:
-        ranks = members(row["group_ranks"], row["group_size"])
+        ranks = listed_ranks(row["group_ranks"], row["group_size"])
         if len(ranks) > 1:
             listed[str(row["group_description"] or f"groups of {len(ranks)}")][ranks] = None
     for title, every in listed.items():

@@ -13,8 +13,8 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.payloads import Column, Line, Series, Sort
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures
-from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, blame, why
+from tb_plugin.views.distributed.pictures.step_grid import available_measures, grid_of
+from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, cause_columns, straggler_report
 
 MAX_WORST = 10
 # with more workers, bars would be too thin: charts show the worst, the median and the best
@@ -39,7 +39,7 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
     The sort keys are straggler cost per step (repeated stragglers first), then the wait of other workers, then
     compute time. Wait only comes second because, in a pipeline, later ranks wait for earlier ones by design.
     """
-    report, costs = blame(data), _costs_per_step(data)
+    report, costs = straggler_report(data), _costs_per_step(data)
     repeated = {worker for worker in report.costly if not report.is_once(worker)} if costs.any() else set()
 
     def key(at: int) -> tuple[bool, float, int, int, int]:
@@ -56,7 +56,7 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
 
 def _costs_per_step(data: JobData) -> Float64:
     """Mean cost of each worker per step, ns; 0 if there are no stragglers, since it is then noise."""
-    report = blame(data)
+    report = straggler_report(data)
     if data.is_single or not report.costly:
         return np.zeros(len(data.names))
     return report.lost_ns
@@ -70,7 +70,7 @@ def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
     return [*order[:MAX_WORST], order[len(order) // 2], order[-1]]
 
 
-def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
+def keep_worst(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
     """Reduces a chart to the workers of ``bar_positions``, and marks the median and the best in the labels."""
     names = data.names
     if len(names) <= MAX_BARS or len(series.x) <= MAX_BARS:
@@ -95,12 +95,12 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     order = [at for at in whole[:MAX_WORST] if lost[at] or _number(rows[at], "caused_wait_ns")]
     if not order:
         return None
-    report = blame(data)
+    report = straggler_report(data)
     known, straggling = bool(lost.any()), set(report.costly)
     node = {str(row["worker"]): str(row["node"]) for row in data.devices}
-    offered = {metric.key for metric in measures(data)}
+    offered = {metric.key for metric in available_measures(data)}
     means = {key: grid_of(data, key).means for key in COMPARED if key in offered}
-    causes = [why(report, at).get("late_cause") if at in straggling else None for at in order]
+    causes = [cause_columns(report, at).get("late_cause") if at in straggling else None for at in order]
     outliers = [_outlying(means, at, cause) for at, cause in zip(order, causes, strict=True)]
     keys = ("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share")
     table = {
@@ -131,12 +131,12 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
 
 
 def _order_phrase(data: JobData) -> str:
-    return "cost the others most" if _costs_per_step(data).any() else "others wait for most"
+    return "cost the other ranks most" if _costs_per_step(data).any() else "other ranks wait for most"
 
 
 def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | None:
     """Worker with median lateness in the group in which the cost is largest; else the median worker by cost."""
-    report = blame(data)
+    report = straggler_report(data)
     usual = -1
     if bool((report.stragglers.worker == at).any()):
         usual = int(report.usual[report.stragglers.main_group(at)])

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.bus_bandwidth import has_larger_side
 from tb_plugin.analysis.collective_names import BATCH_END, NOT_COLLECTIVE, POINT_TO_POINT, WAIT
-from tb_plugin.analysis.communication import BACKEND, communicates
+from tb_plugin.analysis.communication import BACKEND, is_communication
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.lib.groupby import group, side_by_side, stable_order
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -114,7 +114,7 @@ def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) ->
 
 def _on_host(trace: TraceTable, chains: Chains) -> _Found:
     """Calls with host time: the innermost work of a process group, else the top-level operator."""
-    mine = np.flatnonzero(communicates(trace)[chains.host])
+    mine = np.flatnonzero(is_communication(trace)[chains.host])
     row, of = chains.host[mine], chains.of[mine]
     first, last = np.full(len(chains), MISSING, np.int64), np.full(len(chains), MISSING, np.int64)
     first[of[::-1]], last[of] = row[::-1], row

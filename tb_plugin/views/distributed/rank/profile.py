@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
-from tb_plugin.analysis.communication import communicating, computing, exposed
+from tb_plugin.analysis.communication import communication_ranges, computation_ranges, exposed_ranges
 from tb_plugin.analysis.parallelism.experts import split_sizes
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
@@ -23,8 +23,8 @@ from tb_plugin.views.distributed.rank.calls import Calls, calls_of
 from tb_plugin.views.distributed.rank.collective_metadata import groups_of, rank_of, world_size_of
 from tb_plugin.views.distributed.rank.kernel_times import kernels_table
 from tb_plugin.views.distributed.rank.reported import (
-    has_communication_only,
-    numbered,
+    lacks_computation,
+    number_rows,
     reported_frames,
     reported_step_times,
 )
@@ -67,7 +67,7 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
     """Returns all data of one worker. Raises BadRequest for unknown steps."""
     chosen_steps(trace, params.steps)
     calls = calls_of(trace)
-    compute, communication = computing(trace), communicating(trace)
+    compute, communication = computation_ranges(trace), communication_ranges(trace)
     before = before_calls(trace, calls, compute, communication)
     blocked = blocked_ns(compute, trace.start_ns[calls.row], trace.ends(calls.row))
     steps = table(STEP, _step_rows(trace, compute, communication))
@@ -84,7 +84,7 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
                 "collectives", "Collectives", _calls_table(trace, calls, before, blocked), ("call",), "collective"
             ),
             "steps": frame("steps", "Steps", steps, ("step",), "step"),
-            "kernels": numbered("kernels", kernels_table(trace)),
+            "kernels": number_rows("kernels", kernels_table(trace)),
             "process_groups": frame(
                 "process_groups", "Process groups", table(GROUP, _group_rows(trace)), ("group", "group_ranks"), "group"
             ),
@@ -164,9 +164,9 @@ def _splits(trace: TraceTable, texts: Int64) -> pa.Array:
 
 def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> list[dict[str, object]]:
     """One row per step: compute, communication, overlap, and exposed communication as in the Overview."""
-    if has_communication_only(trace):
+    if lacks_computation(trace):
         return _stated_rows(trace)
-    alone = exposed(trace)
+    alone = exposed_ranges(trace)
     start, end = trace.steps.start_ns, trace.steps.end_ns
     both = intersect(compute, communication)
     sets = (measure_within(ranges, start, end) for ranges in (compute, both, alone))

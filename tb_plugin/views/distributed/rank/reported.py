@@ -34,7 +34,7 @@ from tb_plugin.views.distributed.rank.collective_metadata import rank_of
 RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
     "stated_rank", "stated_steps", "stated_calls", "stated_bands", "stated_links", "stated_groups",
 )  # fmt: skip
-STATED = (RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS)
+REPORTED = (RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS)
 ROW = "sum_row"
 # columns of each table, without ROW
 SHAPES: Mapping[str, Mapping[str, pa.DataType]] = {
@@ -68,9 +68,11 @@ def reported_frames(trace: TraceTable) -> dict[str, Frame]:
     if all(table is None for table in found.values()):
         return {}
     tables = {name: job_table(name, {}) if table is None else table for name, table in found.items()}
-    alone = has_communication_only(trace)
+    alone = lacks_computation(trace)
     cut = not alone and missing_computation(trace) is not None
-    return {name: numbered(name, table) for name, table in _tables(tables, rank_of(trace.metadata), alone, cut).items()}
+    return {
+        name: number_rows(name, table) for name, table in _tables(tables, rank_of(trace.metadata), alone, cut).items()
+    }
 
 
 def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: bool) -> dict[str, pa.Table]:
@@ -94,13 +96,12 @@ def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: 
     }
 
 
-def has_communication_only(trace: TraceTable) -> bool:
+def lacks_computation(trace: TraceTable) -> bool:
     """Returns whether the profile contains only communication kernels."""
     return len(trace) > 0 and bool((trace.is_collective & (trace.kind == EventKind.KERNEL)).all())
 
 
 def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
-    """Returns the reported times by step, for steps with all times."""
     table = reported_table(trace.reported_tables, STEP_TIMES)
     keys = ("computing_ns", "overlapped_ns", "exposed_ns", "free_ns")
     return {
@@ -110,7 +111,7 @@ def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
     }
 
 
-def summed(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Table:
+def sum_by_key(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Table:
     """Sums columns by key and keeps their names; null if all values are null."""
     found = table.group_by(list(keys), use_threads=False).aggregate([(key, "sum") for key in sums])
     return found.rename_columns({f"{key}_sum": key for key in sums})
@@ -138,7 +139,7 @@ class ReportedJob(msgspec.Struct, frozen=True, eq=False, dict=True):
         bands, calls = self.tables[MOVED], self.tables[CALLS]
         found: dict[str, int] = {}
         for table in (bands.filter(pc.is_null(bands["part_of"])), calls):
-            for row in summed(table, ("worker",), ("transit_ns",)).to_pylist():
+            for row in sum_by_key(table, ("worker",), ("transit_ns",)).to_pylist():
                 found[row["worker"]] = max(found.get(row["worker"], 0), row["transit_ns"] or 0)
         return found
 
@@ -153,7 +154,7 @@ def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa
     having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
     if not having:
         return {}
-    return {key: pa.concat_tables([_of(name, part.frames[key].data) for name, part in having]) for key in STATED}
+    return {key: pa.concat_tables([_of(name, part.frames[key].data) for name, part in having]) for key in REPORTED}
 
 
 def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
@@ -183,7 +184,7 @@ def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: t
     )
 
 
-def numbered(name: str, table: pa.Table) -> Frame:
+def number_rows(name: str, table: pa.Table) -> Frame:
     """Returns a table for internal use, with row numbers as key."""
     data = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
     return Frame(name, name.replace("_", " ").capitalize(), METRICS.columns(ROW), data, (ROW,), ROW)
@@ -208,8 +209,8 @@ def _least(links: pa.Table, groups: pa.Table) -> int:
 def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
     """Sums of calls by step, kind, operation and group, with the bytes of all links."""
     counted = operations.append_column("calls", pa.array(np.ones(operations.num_rows, np.int64)))
-    sums = summed(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
-    whole = summed(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
+    sums = sum_by_key(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
+    whole = sum_by_key(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
     bytes_of = dict(
         zip(zip(*(whole[key].to_pylist() for key in _CALL), strict=True), whole["bytes"].to_pylist(), strict=True)
     )
@@ -228,7 +229,7 @@ def _spelled(table: pa.Table) -> pa.Table:
 def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
     """Sums by step, kind of call, group and kind of link, with the numbers of packets and of large packets."""
     keys = [*_CALL, "band"]
-    counts = summed(packets, keys, ("count",))
+    counts = sum_by_key(packets, keys, ("count",))
     count_of = dict(
         zip(zip(*(counts[key].to_pylist() for key in keys), strict=True), counts["count"].to_pylist(), strict=True)
     )
@@ -239,7 +240,9 @@ def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
     columns = bands.append_column("packets", pa.array(known, pa.int64())).append_column(
         "large", pa.array(large, pa.float64())
     )
-    return summed(columns, ("step", "kind", "group", "band", "part_of"), ("bytes", "transit_ns", "packets", "large"))
+    return sum_by_key(
+        columns, ("step", "kind", "group", "band", "part_of"), ("bytes", "transit_ns", "packets", "large")
+    )
 
 
 def _between(links: pa.Table) -> pa.Table:
@@ -247,7 +250,7 @@ def _between(links: pa.Table) -> pa.Table:
     place = links["place"]
     chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
     keys = ("step", "kind", "group", "source", "destination", "in_group", "transport")
-    return summed(chosen, keys, ("bytes", "transit_ns"))
+    return sum_by_key(chosen, keys, ("bytes", "transit_ns"))
 
 
 def _of(name: str, table: pa.Table) -> pa.Table:

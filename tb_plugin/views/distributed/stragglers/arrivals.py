@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tb_plugin.lib.groupby import codes, median_by, occurrence
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.stragglers.missing_calls import Lost, PairCalls, lost_calls
-from tb_plugin.views.distributed.stragglers.propagated_delay import inherited
+from tb_plugin.views.distributed.stragglers.propagated_delay import inherited_cost_ns
 from tb_plugin.views.distributed.waiting import ESTIMATED, MEASURED, TIMINGS
 
 Int64 = npt.NDArray[np.int64]
@@ -100,7 +100,7 @@ def arrivals(calls: StragglerCalls) -> Arrivals:
     cost = np.where(is_real, np.maximum(blocked - calls.blocked_ns[late], 0), lacking)
     cost = np.where(raw > 0, np.maximum(cost - excused, 0), 0)
     made_up = Lost(worker[last], calls.group[opening], time_ns[last], np.zeros(len(last), np.int64))
-    held_up_ns = inherited(calls, row[last], made_up, lost, pair_calls, before, cost)
+    held_up_ns = inherited_cost_ns(calls, row[last], made_up, lost, pair_calls, before, cost)
     own = cost - held_up_ns
     hidden = calls.dur_ns[before] - blocked
     return Arrivals(

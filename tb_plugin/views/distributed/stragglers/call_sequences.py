@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.groupby import side_by_side
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 
@@ -38,7 +38,7 @@ class Lanes(msgspec.Struct, frozen=True, eq=False):
     """Number of the message of each of ``message_ends``."""
 
 
-@remembered
+@cached_by_argument
 def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
     """Returns the lanes of calls. Calls with a step number >= ``steps`` are outside the steps."""
     of = np.where(calls.step < steps, calls.worker * steps + calls.step, -1)

@@ -12,7 +12,7 @@ from tb_plugin.lib.groupby import sum_by
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 from tb_plugin.views.distributed.stragglers.detection import Stragglers
-from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, IDLE, Stretches, stretches
+from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, IDLE, Stretches, activities_before_bursts
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ class Excess(msgspec.Struct, frozen=True, eq=False):
         return max(self.cost_ns - sum(self.ns.values()), 0)
 
 
-def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], burst: Int64) -> dict[int, Excess]:
+def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], burst: Int64) -> dict[int, Excess]:
     """Returns the extra time of each straggler, keyed by worker.
 
     Uses the collectives of its main group at which it arrives last, in its late steps. ``before`` has the time of
@@ -79,7 +79,7 @@ def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], 
     # Only collectives with known activities of the last rank and of at least one other rank.
     both = np.intersect1d(arrived.collective[mine], arrived.collective[others])
     mine, others = (each[np.isin(arrived.collective[each], both)] for each in (mine, others))
-    stretch = stretches(arrived.calls, before, burst)
+    stretch = activities_before_bursts(arrived.calls, before, burst)
     mine, others, since_mine, since_others, left_out = _comparable_rows(arrived, mine, others, stretch)
     cost -= sum_by(arrived.worker[left_out], arrived.high_ns[arrived.collective[left_out]], len(main))
     who = arrived.worker[mine]

@@ -15,7 +15,7 @@ from tb_plugin.views.distributed.stragglers.call_sequences import NEVER, Meeting
 Int64 = npt.NDArray[np.int64]
 
 
-def gained(arrived: Arrivals, candidates: Int64, workers: int, steps: int) -> Int64:
+def saving_lower_bound(arrived: Arrivals, candidates: Int64, workers: int, steps: int) -> Int64:
     """Returns a lower bound on the saving in ns, shape (candidates, steps), if each candidate were as fast as the
     next slowest rank.
 

@@ -28,7 +28,7 @@ MIN_BLOCKED_PERCENT = 98
 _UNLIMITED = np.iinfo(np.int64).max
 
 
-def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
+def simulated_saving(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
     """Returns the saving in ns, shape (candidates, steps), if all workers of a candidate set were as fast as the
     next slowest rank.
 

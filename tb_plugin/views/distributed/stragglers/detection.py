@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.job_tables.outliers import CRITICAL_Q
 from tb_plugin.lib.groupby import Groups, codes, group, sum_by
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.views.distributed.stragglers.cost_lower_bound import gained
+from tb_plugin.views.distributed.stragglers.cost_lower_bound import saving_lower_bound
 from tb_plugin.views.distributed.stragglers.patterns import (
     FEWEST,
     IRREGULAR,
@@ -19,9 +19,9 @@ from tb_plugin.views.distributed.stragglers.patterns import (
     ROTATING,
     SINGLE,
     is_chance,
+    is_rotating,
     is_scatter,
-    pattern,
-    rotates,
+    late_pattern,
 )
 
 Int64 = npt.NDArray[np.int64]
@@ -227,7 +227,7 @@ def _lost(arrived: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int,
     np.maximum.at(lost, (worker[entries.row], entries.step), entries.cost)
     total = lost.sum(axis=1)
     costliest = np.lexsort((np.arange(shape[0]), -total))[:_MAX_RANKS_WITH_LOWER_BOUND]
-    low[costliest] = np.minimum(gained(arrived, costliest, *shape), lost[costliest])
+    low[costliest] = np.minimum(saving_lower_bound(arrived, costliest, *shape), lost[costliest])
     return lost, low
 
 
@@ -351,7 +351,7 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
     again = again & certain[:, None]
     persistent = again.sum(axis=1) > MOST * steps
     slow = np.where(persistent[:, None], again, slow)
-    if not persistent.any() and rotates(slow):
+    if not persistent.any() and is_rotating(slow):
         return tuple(ROTATING if row.any() else "" for row in slow), every, slow
     times = slow.sum(axis=1)
     mostly = ~is_chance(times, np.full(workers, times.sum()), np.full(workers, workers))
@@ -363,7 +363,7 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
             if len(usual) >= _MIN_OTHER_COSTS
             else np.iinfo(np.int64).max
         )
-        name, every[one] = pattern(slow[one])
+        name, every[one] = late_pattern(slow[one])
         is_single_late = persistent[one] if steps == 1 else lost[one].max() > limit
         # A few noisy steps may have equal distances by chance.
         often = is_single_late or (bool(mostly[one]) and int(times[one]) > FEWEST)

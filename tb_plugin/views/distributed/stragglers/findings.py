@@ -17,7 +17,7 @@ from tb_plugin.views.distributed.stragglers.causes import Excess
 from tb_plugin.views.distributed.stragglers.detection import WORTH
 from tb_plugin.views.distributed.stragglers.intervals import COMPUTE
 from tb_plugin.views.distributed.stragglers.patterns import PERSISTENT, ROTATING, SINGLE
-from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, why
+from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, cause_columns
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 
 # maximum number of findings; the table lists all stragglers
@@ -27,7 +27,7 @@ MIN_UNEVEN_SHARE = 0.05
 _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
 # unexplained share of the cost above which the text mentions it
 _UNEXPLAINED = 0.2
-_WHY = "A collective finishes when the last rank arrives, so its delay stalls every rank."
+_WHY = "A collective completes only after the last rank arrives, so one late rank delays all ranks."
 _TODO = {
     COMPUTE: "Compare the work of this rank with the others: length and shapes of its input, or work that only it does.",
     "communication": "Check its communication in other groups: slow transfers, or a link that other ranks share.",
@@ -36,8 +36,8 @@ _TODO = {
     "host": "Compare its host: other processes, CPU frequency and binding, garbage collection, or work that only this rank "
     "does.",
     "idle": "Record CPU activity as well: the trace does not show why its device is idle.",
-    "slow device": "Check its device: temperature, power limit, clock frequency, errors. Then swap it and see whether the "
-    "delay moves along.",
+    "slow device": "Check its device: temperature, power limit, clock frequency, errors. Then swap it and check whether the "
+    "delay moves with it.",
     "": "Compare its compute with the others: uneven input, a throttled device, or work that only this rank does.",
 }
 _COMPONENT_OF_CAUSE = {title: key for key, title in CAUSES.items()}
@@ -60,7 +60,7 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
         last = notices[-1]
         figures = [*last.figures, METRICS.figure("stragglers", len(significant) - MAX_FINDINGS, "More stragglers")]
         notices[-1] = replace(
-            last, text=f"{last.text} {{stragglers}} more are in the table Stragglers.", figures=figures
+            last, text=f"{last.text} The table Stragglers lists {{stragglers}} more.", figures=figures
         )
     return notices
 
@@ -68,7 +68,7 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
 def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
     low, high = report.lost(worker)
     row = report.stragglers.main_group(worker)
-    cells, once = why(report, worker), report.is_once(worker)
+    cells, once = cause_columns(report, worker), report.is_once(worker)
     figures = [
         METRICS.figure("worker", report.names[worker]),
         METRICS.figure("lost_ns", high, "Cost per step"),
@@ -208,7 +208,7 @@ def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
     low, high = (sum(report.lost(worker)[i] for worker in workers) for i in (0, 1))
     if not report.mean_ns or high < WORTH * report.mean_ns:
         return None
-    causes = [str(why(report, worker).get("late_cause") or "") for worker in workers]
+    causes = [str(cause_columns(report, worker).get("late_cause") or "") for worker in workers]
     common = causes[0] if len(set(causes)) == 1 else ""
     figures = [
         METRICS.figure("stragglers", len(workers)),
@@ -277,7 +277,7 @@ def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | No
         measure="compute_spread_share",
         threshold=MIN_UNEVEN_SHARE,
         title="Uneven work",
-        why="All ranks of a collective wait for the one that computes longest. Upper bound: the gain from perfectly even "
+        why="All ranks of a collective wait for the rank that computes longest. Upper bound: the gain from perfectly even "
         "compute, capped by the measured wait.",
         confidence="medium",
         saving=Saving(0.0, high, 0.0, report.mean_ns),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.groupby import codes, median_by, side_by_side, sum_by
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
@@ -19,8 +19,8 @@ Bool = npt.NDArray[np.bool_]
 COMPUTE, IDLE = "compute", "idle"
 
 
-@remembered
-def bursts(calls: StragglerCalls) -> Int64:
+@cached_by_argument
+def first_of_burst(calls: StragglerCalls) -> Int64:
     """Returns the first call of the burst of each call.
 
     A burst is a set of concurrent calls of one worker and group.
@@ -103,7 +103,7 @@ class Stretches(msgspec.Struct, frozen=True, eq=False):
         return done + (self._waited[burst] - self._waited[since]) if key == IDLE else done
 
 
-def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) -> Stretches:
+def activities_before_bursts(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) -> Stretches:
     """Returns the activities before each burst.
 
     ``before`` has the time of each component before each call (-1 = unknown); ``first`` is the result of

@@ -26,7 +26,7 @@ _MAX_CHANCE = 0.01
 _MAX_SCATTER_CHANCE = 0.001
 
 
-def periods(slow: Bool) -> int:
+def late_period(slow: Bool) -> int:
     """Returns the period of the marked steps, at least 2, if few repetitions are missing; else 0."""
     places = np.flatnonzero(slow)
     if len(places) < FEWEST:
@@ -39,7 +39,7 @@ def periods(slow: Bool) -> int:
     return k if len(places) >= MIN_DUE_SHARE * due else 0
 
 
-def pattern(slow: Bool) -> tuple[str, int]:
+def late_pattern(slow: Bool) -> tuple[str, int]:
     """Returns the pattern of a worker's late steps, "" if there is none; and the period in steps, 0 unless periodic."""
     count, steps = int(slow.sum()), len(slow)
     if not count:
@@ -48,14 +48,14 @@ def pattern(slow: Bool) -> tuple[str, int]:
         return SINGLE, 0
     if count > MOST * steps:
         return PERSISTENT, 0
-    if k := periods(slow):
+    if k := late_period(slow):
         return PERIODIC, k
     if count == 1:
         return SINGLE, 0
     return (IRREGULAR, 0) if count >= FEWEST and count >= MIN_IRREGULAR_SHARE * steps else ("", 0)
 
 
-def rotates(slow: Bool) -> bool:
+def is_rotating(slow: Bool) -> bool:
     """Returns whether most steps have a late worker, but no worker is late in most steps.
 
     ``slow`` has shape (workers, steps).

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.groupby import codes
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.stragglers.missing_calls import NONE_ALONE, NONE_LOST, Lost, PairCalls
 
@@ -14,7 +14,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def inherited(
+def inherited_cost_ns(
     straggler_calls: StragglerCalls,
     last: Int64,
     made_up: Lost,
@@ -41,7 +41,7 @@ def inherited(
     return np.clip(mine - waited[before], 0, cost)
 
 
-@remembered
+@cached_by_argument
 def waited_elsewhere(calls: StragglerCalls) -> Int64:
     """Returns how long each call's worker waited in other groups since its own group last blocked it, ns.
 

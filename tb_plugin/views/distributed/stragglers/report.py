@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.lib.malloc_trim import give_back_memory
-from tb_plugin.lib.model_cache import remembered
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING
 from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER, KNOWN
 from tb_plugin.views.distributed.job_data import JobData
@@ -22,13 +22,26 @@ from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, tex
 from tb_plugin.views.distributed.rank.profile import HOST
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, arrivals
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
-from tb_plugin.views.distributed.stragglers.causes import COMMUNICATION, COMPONENTS, Excess, excesses, slow_group
-from tb_plugin.views.distributed.stragglers.cost_simulation import in_which_calls_were_lost, replayed
+from tb_plugin.views.distributed.stragglers.causes import COMMUNICATION, COMPONENTS, Excess, extra_times, slow_group
+from tb_plugin.views.distributed.stragglers.cost_simulation import in_which_calls_were_lost, simulated_saving
 from tb_plugin.views.distributed.stragglers.detection import WORTH, Stragglers, stragglers
-from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, bursts
+from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, first_of_burst
 from tb_plugin.views.distributed.stragglers.patterns import PERIODIC, SINGLE
-from tb_plugin.views.distributed.stragglers.root_cause import RootCauses, Roots, passed_on, root_causes, roots, waits
-from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
+from tb_plugin.views.distributed.stragglers.root_cause import (
+    RootCauses,
+    Roots,
+    passed_on,
+    root_cause_of_calls,
+    root_causes,
+    waits_for_worker,
+)
+from tb_plugin.views.distributed.stragglers.slow_kernels import (
+    MORE_CALLS,
+    SLOW_DEVICE,
+    KernelTimes,
+    Uneven,
+    slow_kernels,
+)
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -151,14 +164,14 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
     def _calls_that_wait(self) -> list[Int64]:
         """Collective calls that wait for each worker."""
         straggler_calls = self.calls
-        calls = np.flatnonzero(waits(straggler_calls) & ~straggler_calls.two_ended)
+        calls = np.flatnonzero(waits_for_worker(straggler_calls) & ~straggler_calls.two_ended)
         calls = calls[np.argsort(straggler_calls.waiting.last[calls], kind="stable")]
         return np.split(calls, np.searchsorted(straggler_calls.waiting.last[calls], np.arange(1, len(self.names))))
 
     @cached_property
     def roots(self) -> Roots:
         """Returns the root cause of the wait of each call."""
-        return roots(self.calls)
+        return root_cause_of_calls(self.calls)
 
     @cached_property
     def root_causes(self) -> RootCauses:
@@ -166,22 +179,22 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
         return root_causes(self.calls, self.arrived, self.stragglers, self.roots)
 
 
-@remembered
-def blame(data: JobData) -> Blame:
+@cached_by_argument
+def straggler_report(data: JobData) -> Blame:
     """Returns the stragglers with cost and cause; none for a single worker."""
     labels, step_of, step_ns = _steps(data)
     calls, groups, kind = _straggler_calls(data, step_of)
     arrived = arrivals(calls)
     found = stragglers(arrived, len(data.names), step_ns)
     if data.summary is not None:
-        found = _as_in_all_steps(found, labels, blame(data.summary))
+        found = _as_in_all_steps(found, labels, straggler_report(data.summary))
     before = {
         key: _column(data, f"before_{key}_ns", -1)
         for key in COMPONENTS
         if f"before_{key}_ns" in data.calls.data.column_names
     }
-    burst = bursts(calls)
-    excess = excesses(arrived, found, before, burst)
+    burst = first_of_burst(calls)
+    excess = extra_times(arrived, found, before, burst)
     main_rows = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
     slow = {
         one: slow_group(calls, kind, one, _other_members(found, row), int(found.group[row]), found.slow[one])
@@ -231,14 +244,14 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
     candidates, shape = found.significant[:MAX_EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
     lost_calls = in_which_calls_were_lost(arrived.calls, *shape)
-    for one, gain in zip(candidates, replayed(arrived, [[one] for one in candidates], *shape), strict=True):
+    for one, gain in zip(candidates, simulated_saving(arrived, [[one] for one in candidates], *shape), strict=True):
         # In steps with missing calls and without lateness of this worker, the gain is capped by its cost.
         gain = np.where(lost_calls & ~found.slow[one], np.minimum(gain, found.lost_ns[one]), gain)
         lost[one], least = gain, MIN_GAIN_SHARE * found.lost_ns[one].sum()
         if len(candidates) > 1 and gain.sum() < least:
             # Other stragglers mask the saving: use the additional saving after they are as fast as the next rank.
             others = [other for other in candidates if other != one]
-            more = replayed(arrived, [candidates], *shape)[0] - replayed(arrived, [others], *shape)[0]
+            more = simulated_saving(arrived, [candidates], *shape)[0] - simulated_saving(arrived, [others], *shape)[0]
             lost[one] = np.maximum(gain, np.minimum(more, found.lost_ns[one]))
         if not is_whole and lost[one].sum() < least:
             # If a missing rank passes the delay on, the simulation misses it.
@@ -361,7 +374,7 @@ def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels
     )
     differences = {}
     for one in selected:
-        differences[one] = uneven(times, one, _other_members(found, found.main_group(one)), found.slow[one])
+        differences[one] = slow_kernels(times, one, _other_members(found, found.main_group(one)), found.slow[one])
     return differences
 
 
@@ -369,7 +382,7 @@ def _other_members(found: Stragglers, row: int) -> list[int]:
     return [w for w in found.worker[found.group == found.group[row]].tolist() if w != found.worker[row]]
 
 
-def why(report: Blame, worker: int) -> dict[str, object]:
+def cause_columns(report: Blame, worker: int) -> dict[str, object]:
     """Returns the table columns that describe the cause of a worker's lateness; empty if unknown."""
     excess = report.excess.get(worker)
     if excess is None or not excess.main:

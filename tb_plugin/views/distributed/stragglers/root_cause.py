@@ -11,7 +11,7 @@ from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 from tb_plugin.views.distributed.stragglers.detection import Stragglers
-from tb_plugin.views.distributed.stragglers.intervals import bursts
+from tb_plugin.views.distributed.stragglers.intervals import first_of_burst
 from tb_plugin.views.distributed.stragglers.propagated_delay import waited_elsewhere
 
 Int64 = npt.NDArray[np.int64]
@@ -33,14 +33,14 @@ class Roots(msgspec.Struct, frozen=True, eq=False):
     """Group in which that worker was late; -1 if unknown."""
 
 
-def waits(calls: StragglerCalls) -> Bool:
+def waits_for_worker(calls: StragglerCalls) -> Bool:
     """Marks the calls that wait for a known other worker."""
     last = calls.waiting.last
     found: Bool = (calls.match >= 0) & (calls.dur_ns > calls.waiting.transfer_ns) & (last >= 0) & (last != calls.worker)
     return found
 
 
-def roots(calls: StragglerCalls) -> Roots:
+def root_cause_of_calls(calls: StragglerCalls) -> Roots:
     """Returns the root cause of the wait of each call.
 
     Each wait is followed back to the call in which the last worker itself waited longest. That worker counts as
@@ -55,11 +55,11 @@ def roots(calls: StragglerCalls) -> Roots:
         replace(calls, group=np.where(calls.two_ended, pair, calls.group)) if calls.two_ended.any() else calls
     )
     # Concurrent calls of a group are late because of the time before the first of them.
-    first = bursts(grouped_calls)
+    first = first_of_burst(grouped_calls)
     elsewhere = waited_elsewhere(grouped_calls)[first]
     last = calls.waiting.last
     wait = np.where(calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, 0)
-    waiting = waits(calls)
+    waiting = waits_for_worker(calls)
     late = np.full(int(calls.match.max(initial=-1)) + 2, -1)  # the last entry is for unmatched calls
     is_last = np.flatnonzero((calls.match >= 0) & (calls.worker == last))
     late[calls.match[is_last]] = is_last

@@ -57,7 +57,7 @@ class Uneven(msgspec.Struct, frozen=True):
     """Kernels that take longer, largest difference first."""
 
 
-def uneven(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) -> Uneven:
+def slow_kernels(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) -> Uneven:
     """Compares a worker's kernels with the median of the other workers, in the marked steps."""
     everyone = np.array([worker, *others], np.int64)
     place = np.full(int(max(times.worker.max(initial=-1), everyone.max())) + 1, -1)

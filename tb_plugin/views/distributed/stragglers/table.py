@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.stragglers.causes import COMPONENTS
-from tb_plugin.views.distributed.stragglers.report import Blame, blame, value_or_none, why
+from tb_plugin.views.distributed.stragglers.report import Blame, cause_columns, straggler_report, value_or_none
 
 STRAGGLER = {
     "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "lost_ns": pa.float64(),
@@ -29,7 +29,7 @@ def straggler_table(data: JobData) -> pa.Table:
     """
     if data.is_single:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
-    report = blame(data)
+    report = straggler_report(data)
     found, causes = report.stragglers, report.root_causes
     rows = np.flatnonzero((found.cost_ns > 0) | (causes.inherited_ns > 0))
     worker = found.worker[rows]
@@ -77,5 +77,5 @@ def _row(report: Blame, row: int) -> dict[str, object]:
         cells["late_pattern"] = report.pattern(worker)
         cells["late_steps"] = int(found.slow[worker].sum())
         cells["worst_step"] = report.labels[int(np.argmax(found.lost_ns[worker]))]
-        cells |= why(report, worker)
+        cells |= cause_columns(report, worker)
     return cells

@@ -110,8 +110,8 @@ function operatorText(operators: number, isByTime: boolean): string {
   if (operators === 0) return 'No operator was running at the allocation'
   if (operators === 1) return isByTime ? 'Running at that time' : 'Allocated in'
   return isByTime
-    ? `${operators} threads were running operators; any of them may be the allocator`
-    : `${operators} operators received this address at about that time; any of them may be the allocator`
+    ? `${operators} threads were running operators; any of them may have allocated the block`
+    : `${operators} operators received this address at about that time; any of them may have allocated the block`
 }
 
 const matched = (isByTime: boolean, apart: number) =>

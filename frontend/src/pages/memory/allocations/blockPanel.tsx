@@ -64,7 +64,7 @@ export function BlockPanel(props: {
               <StackFrames stack={stack} editor={prefs.editor} />
             </div>
           ) : (
-            <p className={textCss.none}>The snapshot has no stack for it.</p>
+            <p className={textCss.none}>The snapshot has no stack for this block.</p>
           )}
           {kind === 'block' && blockNote(payload)}
           <FigureList figures={known.filter(({ metric }) => !FIRST.includes(metric.key))} exact />
