@@ -1,4 +1,4 @@
-"""Storage of frozen dataclasses of arrays in one Arrow file.
+"""Storage of frozen Structs of arrays in one Arrow file.
 
 Columns differ in length, so the file has one record and every column is a list. Reading maps the file and copies
 only booleans. A column is named after the path of its field (``operators.row``). All other values are JSON in the

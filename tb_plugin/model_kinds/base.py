@@ -112,7 +112,7 @@ Filed = TypeVar("Filed", bound=Reported)
 
 
 class FileModel(msgspec.Struct, Generic[Raw, Filed], eq=False):
-    """Base for models stored as one file: a frozen dataclass of arrays, without steps."""
+    """Base for models stored as one file: a frozen Struct of arrays, without steps."""
 
     id: str
     noun: str

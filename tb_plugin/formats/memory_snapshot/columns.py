@@ -25,7 +25,7 @@ class TooMany(Exception):
 
 
 class Columns(Generic[T]):
-    """Collects the columns of a dataclass of arrays. Arrays grow in place, to avoid memory fragmentation."""
+    """Collects the columns of a Struct of arrays. Arrays grow in place, to avoid memory fragmentation."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind

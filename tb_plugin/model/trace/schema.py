@@ -135,5 +135,5 @@ def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.b
 
 
 def no_rows(dtype: type[Any]) -> Any:
-    """Returns a dataclass field whose default is a new empty array."""
+    """Returns a field whose default is a new empty array."""
     return msgspec.field(default_factory=lambda: np.empty(0, dtype=dtype))

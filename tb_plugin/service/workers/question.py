@@ -42,7 +42,7 @@ Report = Callable[[Progress], None]
 class Question(Protocol[Answer_co]):
     """A question to a worker process.
 
-    Implement it as a frozen dataclass: it is pickled, and equal questions share one answer.
+    Implement it as a frozen Struct: it is pickled, and equal questions share one answer.
     """
 
     def answer(self, models: OpenModels, report: Report) -> Answer_co:
